@@ -1,0 +1,59 @@
+"""A lakehouse of Delta tables: ACID store, SQL, time travel, maintenance, command line and Dagster assets.
+
+The names below are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lakehouse_platform.errors import LakehouseError
+    from lakehouse_platform.model.origin import Door, Origin
+    from lakehouse_platform.model.schema import Field, Schema
+    from lakehouse_platform.services.lakehouse import Lakehouse
+    from lakehouse_platform.settings import LakehouseConfig
+    from lakehouse_platform.store.commit import AppTransaction
+    from lakehouse_platform.store.database import DatabaseOps
+    from lakehouse_platform.store.delta_store import DeltaStore
+    from lakehouse_platform.store.table import Table
+    from lakehouse_platform.upkeep.scheduler import MaintenanceScheduler
+
+__version__ = version("lakehouse-platform")
+__all__ = [
+    "AppTransaction",
+    "DatabaseOps",
+    "DeltaStore",
+    "Door",
+    "Field",
+    "Lakehouse",
+    "LakehouseConfig",
+    "LakehouseError",
+    "MaintenanceScheduler",
+    "Origin",
+    "Schema",
+    "Table",
+]
+
+_HOMES = {
+    "AppTransaction": "store.commit",
+    "DatabaseOps": "store.database",
+    "DeltaStore": "store.delta_store",
+    "Door": "model.origin",
+    "Field": "model.schema",
+    "Lakehouse": "services.lakehouse",
+    "LakehouseConfig": "settings",
+    "LakehouseError": "errors",
+    "MaintenanceScheduler": "upkeep.scheduler",
+    "Origin": "model.origin",
+    "Schema": "model.schema",
+    "Table": "store.table",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,1 @@
+"""Values that every layer may know: names, origins, times, results and schemas."""
