@@ -1,0 +1,70 @@
+"""The composition root: one lakehouse, opened, with its services wired together."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from lakehouse_platform.errors import StoragePermissionError
+from lakehouse_platform.model.names import is_table_name
+from lakehouse_platform.model.origin import Origin
+from lakehouse_platform.settings import LakehouseConfig
+from lakehouse_platform.store.delta_store import DeltaStore
+from lakehouse_platform.store.location import looks_like_location
+from lakehouse_platform.store.table import Table
+from lakehouse_platform.store.tables import SYSTEM_TABLES
+
+
+class Lakehouse:
+    """One lakehouse and what can be done with it.
+
+    Attributes:
+        config: Its settings.
+        store: Its tables.
+    """
+
+    def __init__(self, store: DeltaStore) -> None:
+        self.config = store.config
+        self.store = store
+
+    @classmethod
+    def open(cls, config: LakehouseConfig | str | None = None, *, origin: Origin | None = None) -> Self:
+        """Open a lakehouse; nothing is created or read before it is asked for.
+
+        Args:
+            config: Settings, or the base path; None for settings from the environment.
+            origin: Who acts, through which door.
+
+        Raises:
+            ConfigError: A setting is not allowed.
+        """
+        return cls(DeltaStore(config, origin=origin))
+
+    def init(self) -> list[str]:
+        """Create the lakehouse's directory and its system tables where they are missing; return all their names.
+
+        Raises:
+            StoragePermissionError: The place cannot be written to.
+        """
+        base = self.store.base
+        if base.is_local:
+            try:
+                base.path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoragePermissionError(
+                    f"{base.uri} cannot be created ({error.strerror}): choose another base_path.", path=base.uri
+                ) from error
+        return [self.store.ensure(spec).name for spec in SYSTEM_TABLES.values()]
+
+    def resolve(self, source: str) -> Table:
+        """Return the table that a text means: a name in this lakehouse, a path or a URI.
+
+        A bare word is a table of the lakehouse; if the lakehouse has none of that name, a directory of that name.
+
+        Raises:
+            InvalidNameError: It can be neither.
+        """
+        if looks_like_location(source) or not is_table_name(source):
+            return self.store.at(source)
+        table = self.store.table(source)
+        elsewhere = self.store.at(source)
+        return elsewhere if not table.exists() and elsewhere.location.path.is_dir() else table

@@ -1,0 +1,1 @@
+"""The only home of deltalake and datafusion: a snapshot in, one commit out."""

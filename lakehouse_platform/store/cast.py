@@ -1,0 +1,215 @@
+"""Rows into a table's exact columns: by name, lossless, or refused.
+
+The engine would cast silently (1.7 becomes 1, '77' becomes 77, nanoseconds are cut), so nothing reaches it uncast.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse_platform.errors import ConstraintViolationError, LossyCastError, SchemaMismatchError
+
+_Test = Callable[[pa.DataType], bool]
+
+
+def _any_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _any_bytes(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _any_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+# From which kind to which kind a cast may go at all; whether each value survives is checked by the cast itself.
+_ALLOWED: tuple[tuple[_Test, _Test], ...] = (
+    (pa.types.is_integer, pa.types.is_integer),
+    (pa.types.is_integer, pa.types.is_floating),
+    (pa.types.is_integer, pa.types.is_decimal),
+    (pa.types.is_floating, pa.types.is_floating),
+    (pa.types.is_floating, pa.types.is_integer),
+    (pa.types.is_decimal, pa.types.is_decimal),
+    (pa.types.is_boolean, pa.types.is_boolean),
+    (pa.types.is_date, pa.types.is_date),
+    (_any_text, _any_text),
+    (_any_bytes, _any_bytes),
+)
+
+
+def conform(table: pa.Table, schema: pa.Schema, *, name: str, evolve: bool = False) -> pa.Table:
+    """Return the rows with exactly the schema's columns, in its order.
+
+    Args:
+        table: The rows; columns are matched by name.
+        schema: The table's schema.
+        name: The table's name, for messages.
+        evolve: Keep columns that the schema lacks, behind its own.
+
+    Raises:
+        SchemaMismatchError: A column is missing or unknown, or its type is of another kind.
+        LossyCastError: A value would change.
+        ConstraintViolationError: NULL in a NOT NULL column.
+    """
+    if table.schema.equals(schema, check_metadata=False) and not _has_required(schema):
+        return table
+    _check_columns(table.schema, schema, name=name, evolve=evolve)
+    fields = [*schema, *(f for f in table.schema if f.name not in schema.names)]
+    columns = [_column(table, field, name) for field in fields]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def conform_stream(
+    reader: pa.RecordBatchReader, schema: pa.Schema, *, name: str, evolve: bool = False
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and the lazily conformed batches of a stream; see `conform`."""
+    probe = conform(reader.schema.empty_table(), schema, name=name, evolve=evolve)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            part = pa.Table.from_batches([batch])
+            yield from conform(part, schema, name=name, evolve=evolve).to_batches()
+
+    return probe.schema, batches()
+
+
+def cast_column(column: pa.ChunkedArray, target: pa.DataType, *, name: str, table: str) -> pa.ChunkedArray:
+    """Return the column in another type without changing any value.
+
+    Raises:
+        SchemaMismatchError: The types are of different kinds, such as text and number.
+        LossyCastError: A value would change.
+    """
+    if column.type == target:
+        return column
+    if pa.types.is_dictionary(column.type):
+        return cast_column(column.cast(column.type.value_type), target, name=name, table=table)
+    if not _castable(column.type, target):
+        raise SchemaMismatchError(
+            f"Column {name!r} of {table} is {target}, but the rows hold {column.type}: convert them first.",
+            column=name,
+            expected=str(target),
+            actual=str(column.type),
+        )
+    try:
+        result = column.cast(target, safe=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _lossy(name, table, target, str(error)) from error
+    _check_floats(column, result, target, name=name, table=table)
+    return result
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type with plain strings and binaries in place of views and large ones, at any depth."""
+    if _any_text(kind):
+        return pa.string()
+    if _any_bytes(kind):
+        return pa.binary()
+    if _any_list(kind):
+        return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(plain_type(field.type)) for field in kind])
+    return kind
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with plain types, see `plain_type`, and without metadata."""
+    return pa.schema([pa.field(f.name, plain_type(f.type), f.nullable) for f in schema])
+
+
+def _has_required(schema: pa.Schema) -> bool:
+    return any(not field.nullable for field in schema)
+
+
+def _check_columns(actual: pa.Schema, expected: pa.Schema, *, name: str, evolve: bool) -> None:
+    repeated = [column for column in actual.names if actual.names.count(column) > 1]
+    if repeated:
+        raise SchemaMismatchError(f"The rows have column {repeated[0]!r} twice: rename one.", column=repeated[0])
+    for column in actual.names:
+        if column not in expected.names and not evolve:
+            raise _unknown_column(column, expected, name)
+        if column not in expected.names and column.lower() in (n.lower() for n in expected.names):
+            raise _unknown_column(column, expected, name)
+    for field in expected:
+        if field.name not in actual.names and not field.nullable:
+            raise SchemaMismatchError(
+                f"The rows lack column {field.name!r}, which is NOT NULL in {name}: add it.", column=field.name
+            )
+
+
+def _unknown_column(column: str, expected: pa.Schema, name: str) -> SchemaMismatchError:
+    by_lower = {known.lower(): known for known in expected.names}
+    near = by_lower.get(column.lower()) or next(iter(difflib.get_close_matches(column, expected.names, n=1)), None)
+    hint = f"did you mean {near!r}?" if near else "to add new columns, ask for schema evolution."
+    return SchemaMismatchError(
+        f"Table {name} has no column {column!r}; it has {', '.join(map(repr, expected.names))}: {hint}", column=column
+    )
+
+
+def _column(table: pa.Table, field: pa.Field, name: str) -> pa.ChunkedArray:
+    if field.name not in table.column_names:
+        return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+    column = cast_column(table.column(field.name), field.type, name=field.name, table=name)
+    if not field.nullable and column.null_count:
+        row = pc.index(column.is_null(), pa.scalar(True)).as_py() + 1
+        raise ConstraintViolationError(
+            f"Column {field.name!r} of {name} is NOT NULL, but row {row} holds NULL. Nothing was written.",
+            column=field.name,
+            row=row,
+        )
+    return column
+
+
+def _castable(source: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_null(source):
+        return True
+    if pa.types.is_dictionary(source):
+        return _castable(source.value_type, target)
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        return (source.tz is None) == (target.tz is None)
+    if _any_list(source) and _any_list(target):
+        return _castable(source.value_type, target.value_type)
+    if pa.types.is_map(source) and pa.types.is_map(target):
+        return _castable(source.key_type, target.key_type) and _castable(source.item_type, target.item_type)
+    if pa.types.is_struct(source) and pa.types.is_struct(target):
+        names = [field.name for field in source]
+        return names == [field.name for field in target] and all(
+            _castable(a.type, b.type) for a, b in zip(source, target, strict=True)
+        )
+    return source == target or any(a(source) and b(target) for a, b in _ALLOWED)
+
+
+def _check_floats(
+    before: pa.ChunkedArray, after: pa.ChunkedArray, target: pa.DataType, *, name: str, table: str
+) -> None:
+    """Refuse a narrowing float cast that changed a value: Arrow's safe cast lets it pass."""
+    narrowed = pa.types.is_floating(before.type) and pa.types.is_floating(target)
+    if not narrowed or target.bit_width >= before.type.bit_width:
+        return
+    back = after.cast(before.type)
+    equal = pc.call_function("equal", [back, before])
+    same = pc.call_function("or", [equal, pc.call_function("is_nan", [before])])
+    if pc.call_function("all", [same]).as_py() is False:
+        row = pc.index(pc.fill_null(same, True), pa.scalar(False)).as_py()
+        raise _lossy(name, table, target, f"row {row + 1} holds {before[row].as_py()!r}")
+
+
+def _lossy(name: str, table: str, target: Any, reason: str) -> LossyCastError:
+    return LossyCastError(
+        f"Column {name!r} of {table} is {target}; a value would change in it: {reason}. Nothing was written.",
+        column=name,
+    )

@@ -1,0 +1,45 @@
+"""How many files and bytes a predicate lets the engine leave unread."""
+
+from __future__ import annotations
+
+from deltalake import DeltaTable
+
+from lakehouse_platform.model.results import SkippingStats
+from lakehouse_platform.store.engine import translated
+from lakehouse_platform.store.location import Location
+from lakehouse_platform.store.predicates import parse_predicate
+from lakehouse_platform.store.snapshot import arrow_schema, data_files
+
+
+def measure_skipping(location: Location, table: DeltaTable, predicate: str | None) -> SkippingStats:
+    """Ask the engine which files it would open for a predicate, and count them.
+
+    Args:
+        location: The table, for messages.
+        table: The snapshot to ask.
+        predicate: The condition; None for a full scan.
+
+    Raises:
+        InvalidPredicateError: The predicate is not one whole condition.
+    """
+    files = {file.path.rsplit("/", 1)[-1]: file.size for file in data_files(table)}
+    opened = _opened(location, table, predicate, set(files))
+    scanned = sum(files[name] for name in opened)
+    return SkippingStats(
+        total_files=len(files),
+        files_read=len(opened),
+        files_skipped=len(files) - len(opened),
+        bytes_scanned=scanned,
+        bytes_skipped=sum(files.values()) - scanned,
+    )
+
+
+def _opened(location: Location, table: DeltaTable, predicate: str | None, everything: set[str]) -> set[str]:
+    condition = parse_predicate(predicate, arrow_schema(table)) if predicate is not None else None
+    if condition is None or condition.is_always:
+        return everything
+    if condition.is_never:
+        return set()
+    with translated(location):
+        uris = table.file_uris(file_pruning_predicate=condition.sql())
+    return {uri.rsplit("/", 1)[-1] for uri in uris} & everything

@@ -1,0 +1,139 @@
+"""The registry of managed tables: schema checks, assets, erasure plans and docs all come from here.
+
+Columns are the seed's; further ones are allowed, none may be missing. Times are RFC 3339 text in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakehouse_platform.store.properties import STATISTICS_COLUMNS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """What a managed table must look like.
+
+    Attributes:
+        name: Its name in the lakehouse.
+        description: What it holds, for people.
+        schema: Its columns; field metadata `description` explains each.
+        primary_key: Columns that identify a row.
+        partition_by: Columns it is partitioned by; never personal data.
+        z_order_by: Columns that Z-order clusters it by.
+        personal_columns: Columns that hold personal data; they get no statistics in the log.
+        retention_days: How long rows are kept, or None for as long as the user exists.
+        owner: Dagster owner of the asset.
+    """
+
+    name: str
+    description: str
+    schema: pa.Schema
+    primary_key: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
+    z_order_by: tuple[str, ...] = ()
+    personal_columns: tuple[str, ...] = ()
+    retention_days: int | None = None
+    owner: str = "team:platform"
+
+    def properties(self) -> dict[str, str]:
+        """Return the table properties that must hold before the first row is written."""
+        indexed = [
+            name for name in self.schema.names if name not in self.personal_columns and name not in self.partition_by
+        ]
+        return {STATISTICS_COLUMNS: ",".join(indexed)} if self.personal_columns else {}
+
+
+def _column(name: str, data_type: pa.DataType, description: str, *, nullable: bool = False) -> pa.Field:
+    return pa.field(name, data_type, nullable, {"description": description})
+
+
+_USERS = TableSpec(
+    name="users",
+    description="Everyone who may sign in, with role and subscription tier.",
+    schema=pa.schema(
+        [
+            _column("user_id", pa.string(), "Unique identifier (UUID)"),
+            _column("username", pa.string(), "Display name, unique"),
+            _column("email", pa.string(), "E-mail address, unique"),
+            _column("password_hash", pa.string(), "Argon2id hash"),
+            _column("role", pa.string(), "user, admin or superadmin"),
+            _column("subscription_tier", pa.string(), "free, pro or enterprise"),
+            _column("is_active", pa.bool_(), "Whether the account is enabled"),
+            _column("created_at", pa.string(), "RFC 3339 time of registration"),
+            _column("updated_at", pa.string(), "RFC 3339 time of the last change"),
+        ]
+    ),
+    primary_key=("user_id",),
+    personal_columns=("user_id", "username", "email", "password_hash"),
+)
+
+_SESSIONS = TableSpec(
+    name="sessions",
+    description="Live sign-ins; only a hash of each token is kept.",
+    schema=pa.schema(
+        [
+            _column("session_id", pa.string(), "Unique session id"),
+            _column("user_id", pa.string(), "Whose session it is"),
+            _column("token_hash", pa.string(), "SHA-256 of the token"),
+            _column("expires_at", pa.string(), "RFC 3339 time after which it is void"),
+            _column("created_at", pa.string(), "RFC 3339 time of the sign-in"),
+            _column("ip_address", pa.string(), "Client address", nullable=True),
+            _column("user_agent", pa.string(), "Client program", nullable=True),
+        ]
+    ),
+    primary_key=("session_id",),
+    z_order_by=("expires_at",),
+    personal_columns=("session_id", "user_id", "token_hash", "ip_address", "user_agent"),
+    retention_days=30,
+)
+
+_AUDIT_LOG = TableSpec(
+    name="audit_log",
+    description="Append-only record of who did what, partitioned by day.",
+    schema=pa.schema(
+        [
+            _column("audit_id", pa.string(), "Unique entry id"),
+            _column("timestamp", pa.string(), "RFC 3339 time of the action"),
+            _column("user_id", pa.string(), "Who performed the action"),
+            _column("action", pa.string(), "Kind of action"),
+            _column("details", pa.string(), "Description for people", nullable=True),
+            _column("ip_address", pa.string(), "Client address", nullable=True),
+            _column("date_partition", pa.string(), "Day of the action, YYYY-MM-DD"),
+        ]
+    ),
+    primary_key=("audit_id",),
+    partition_by=("date_partition",),
+    z_order_by=("user_id", "action"),
+    personal_columns=("user_id", "details", "ip_address"),
+    retention_days=2555,
+)
+
+_USER_ACTIONS = TableSpec(
+    name="user_actions",
+    description="Billable actions of each user, partitioned by day.",
+    schema=pa.schema(
+        [
+            _column("action_id", pa.string(), "Unique action id"),
+            _column("timestamp", pa.string(), "RFC 3339 time of the action"),
+            _column("user_id", pa.string(), "Who performed the action"),
+            _column("action", pa.string(), "Kind of action"),
+            _column("resource", pa.string(), "Table or object acted on", nullable=True),
+            _column("row_count", pa.int64(), "Rows read or written", nullable=True),
+            _column("duration_ms", pa.float64(), "Time it took, in milliseconds", nullable=True),
+            _column("date_partition", pa.string(), "Day of the action, YYYY-MM-DD"),
+        ]
+    ),
+    primary_key=("action_id",),
+    partition_by=("date_partition",),
+    z_order_by=("user_id", "action"),
+    personal_columns=("user_id",),
+    retention_days=730,
+)
+
+SYSTEM_TABLES: Mapping[str, TableSpec] = {
+    spec.name: spec for spec in (_USERS, _SESSIONS, _AUDIT_LOG, _USER_ACTIONS)
+}

@@ -1,0 +1,181 @@
+"""A transaction's private copy of a table: a Delta log of its own over the table's files and new ones beside them.
+
+The copy lives in a directory of the table, so that its new files can become the table's by one commit, without being
+moved. Its log names the table's files by absolute path, which the engine reads (deltalake 1.6.6) but cannot rewrite;
+rewriting is `transaction.py`'s part. What a crash leaves behind, no version refers to.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from deltalake.transaction import AddAction, RemoveAction
+
+from lakehouse_platform.store.engine import open_table, translated
+from lakehouse_platform.store.location import Location
+from lakehouse_platform.store.log import LOG_DIRECTORY, Action, commit_file, list_log, read_commit
+from lakehouse_platform.store.partitions import partition_text
+from lakehouse_platform.store.properties import CHANGE_DATA_FEED
+from lakehouse_platform.store.snapshot import add_actions, arrow_schema, properties
+
+DIRECTORY_PREFIX = "tx-"
+
+
+class Workspace:
+    """The private copy of one version of a table.
+
+    Attributes:
+        location: Where the copy stands.
+    """
+
+    def __init__(self, base: DeltaTable, owner: Location) -> None:
+        self.location = owner.child(DIRECTORY_PREFIX + uuid.uuid4().hex)
+        self._owner = owner
+        self._root = f"{owner.uri}/" if not owner.is_local else f"file://{owner.uri}/"
+        self._partitions = base.metadata().partition_columns
+        self._schema = base.schema()
+        self._base_files = {row["path"]: row for row in add_actions(base).to_pylist()}
+        self._write_log(base)
+
+    def open(self) -> DeltaTable:
+        """Open the copy as it stands."""
+        return open_table(self.location)
+
+    def add(self, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Add rows; the engine checks constraints and writes the files."""
+        with translated(self._owner):
+            write_deltalake(self.open(), rows, mode="append")
+
+    def drop(self, paths: Iterable[str]) -> None:
+        """Take files out of the copy.
+
+        Args:
+            paths: As `open_paths` gives them.
+        """
+        copy = self.open()
+        rows = {row["path"]: row for row in add_actions(copy).to_pylist()}
+        removals: list[Any] = [self._removal(rows[path], path) for path in paths]
+        with translated(self._owner):
+            copy.create_write_transaction(removals, "append", self._schema, partition_by=self._partitions)
+
+    def net_change(self) -> tuple[list[AddAction], list[RemoveAction]]:
+        """Return the actions that turn the table's version into the copy."""
+        live = set(add_actions(self.open()).column("path").to_pylist())
+        kept = {path.removeprefix(self._root) for path in live if path.startswith(self._root)}
+        added = [self._addition(add) for add in self._own_adds() if add["path"] in live]
+        removed = [self._removal(row, path) for path, row in self._base_files.items() if path not in kept]
+        return added, removed
+
+    def discard(self, *, keep_data: bool) -> None:
+        """Delete the copy's log, and its data files unless the table now refers to some of them."""
+        with translated(self._owner):
+            if keep_data:
+                self.location.filesystem().delete_dir(LOG_DIRECTORY)
+            else:
+                self._owner.filesystem().delete_dir(self.location.name)
+
+    def table_path(self, path: str) -> str:
+        """Return a path of the copy's log as a path relative to the table."""
+        return path.removeprefix(self._root) if path.startswith(self._root) else f"{self.location.name}/{path}"
+
+    def _own_adds(self) -> list[Action]:
+        commits = (read_commit(self.location, version) for version in list_log(self.location).commits[1:])
+        return [cast("Action", action["add"]) for actions in commits for action in actions if "add" in action]
+
+    def _addition(self, add: Action) -> AddAction:
+        return AddAction(
+            path=f"{self.location.name}/{add['path']}",
+            size=int(add["size"]),
+            partition_values=add["partitionValues"],
+            modification_time=int(add["modificationTime"]),
+            data_change=True,
+            stats=add.get("stats") or "{}",
+        )
+
+    def _removal(self, row: Mapping[str, Any], path: str) -> RemoveAction:
+        return RemoveAction(
+            path=path,
+            data_change=True,
+            deletion_timestamp=time.time_ns() // 1_000_000,
+            size=row["size_bytes"],
+            partition_values=cast("Any", self._partition_values(row)),
+        )
+
+    def _write_log(self, base: DeltaTable) -> None:
+        actions = [_protocol(base), _metadata(base), *(self._base_add(row, base) for row in self._base_files.values())]
+        text = "\n".join(json.dumps(action) for action in actions)
+        filesystem = self.location.filesystem() if not self.location.is_local else self._owner.filesystem()
+        prefix = "" if not self.location.is_local else f"{self.location.name}/"
+        filesystem.create_dir(prefix + LOG_DIRECTORY)
+        with filesystem.open_output_stream(prefix + commit_file(0)) as stream:
+            stream.write(text.encode())
+
+    def _base_add(self, row: Mapping[str, Any], base: DeltaTable) -> Action:
+        return {
+            "add": {
+                "path": self._root + row["path"],
+                "partitionValues": self._partition_values(row),
+                "size": row["size_bytes"],
+                "modificationTime": row["modification_time"],
+                "dataChange": False,
+                "stats": json.dumps(_statistics(row, arrow_schema(base))),
+            }
+        }
+
+    def _partition_values(self, row: Mapping[str, Any]) -> dict[str, str | None]:
+        return {column: partition_text(row["partition." + column]) for column in self._partitions}
+
+
+def _protocol(table: DeltaTable) -> Action:
+    protocol = table.protocol()
+    features = {"readerFeatures": protocol.reader_features, "writerFeatures": protocol.writer_features}
+    return {
+        "protocol": {
+            "minReaderVersion": protocol.min_reader_version,
+            "minWriterVersion": protocol.min_writer_version,
+            **{key: value for key, value in features.items() if value is not None},
+        }
+    }
+
+
+def _metadata(table: DeltaTable) -> Action:
+    metadata = table.metadata()
+    # Change files would be written into the copy; readers derive the changes from the final commit's files instead.
+    configuration = {key: value for key, value in properties(table).items() if key != CHANGE_DATA_FEED}
+    return {
+        "metaData": {
+            "id": str(metadata.id),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": table.schema().to_json(),
+            "partitionColumns": metadata.partition_columns,
+            "configuration": configuration,
+        }
+    }
+
+
+def _statistics(row: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    """Return file statistics of the columns whose JSON form is plain; the others only skip fewer files."""
+    names = [field.name for field in schema if _has_plain_statistics(field.type) and "." not in field.name]
+
+    def values(prefix: str) -> dict[str, Any]:
+        pairs = {name: row.get(prefix + name) for name in names}
+        return {name: value for name, value in pairs.items() if value is not None}
+
+    if row.get("num_records") is None:
+        return {}
+    return {
+        "numRecords": row["num_records"],
+        "minValues": values("min."),
+        "maxValues": values("max."),
+        "nullCount": values("null_count."),
+    }
+
+
+def _has_plain_statistics(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)

@@ -1,0 +1,234 @@
+"""Append, overwrite, delete and update: each one commit, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Literal, cast
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from lakehouse_platform.errors import ConstraintViolationError, InvalidRowsError, SchemaMismatchError
+from lakehouse_platform.model.results import DeleteResult, UpdateResult
+from lakehouse_platform.store.cast import conform_stream
+from lakehouse_platform.store.commit import AppTransaction, Committer, Stamp
+from lakehouse_platform.store.keys import check_absent, check_distinct
+from lakehouse_platform.store.predicates import parse_expression, parse_predicate, quote_identifier
+from lakehouse_platform.store.properties import allows_evolution
+from lakehouse_platform.store.rows import Held, RowsIn, as_table, hold
+from lakehouse_platform.store.snapshot import arrow_schema, primary_key, require_plain_columns
+from lakehouse_platform.store.stream import Stream
+
+def append(
+    committer: Committer, data: RowsIn, *, evolve: bool = False, transaction: AppTransaction | None = None
+) -> int:
+    """Add rows; with a declared key, only rows whose key is new.
+
+    Args:
+        committer: Commits on the table.
+        data: The rows; a stream is written in bounded memory.
+        evolve: Add columns that the table lacks.
+        transaction: Write at most once for this application transaction.
+
+    Returns:
+        The version that now holds the rows; the current one if there were none.
+
+    Raises:
+        SchemaMismatchError, LossyCastError, ConstraintViolationError, DuplicateKeyError: The rows do not fit.
+        CommitConflictError: A stream was overtaken by a change that an append depends on.
+    """
+    held = hold(data)
+
+    def act(table: DeltaTable, stamp: Stamp) -> None:
+        wider = evolve or allows_evolution(table.metadata().configuration)
+        rows = _prepared(held, table, committer.location.name, evolve=wider, beside_existing=True)
+        if isinstance(rows, Stream) or rows.num_rows or len(rows.schema) > len(arrow_schema(table)):
+            _write(table, rows, stamp(exact=bool(primary_key(table))), mode="append", evolve=wider)
+
+    return committer.commit(act, rerun=_replayable(held), transaction=transaction).version
+
+
+def overwrite(committer: Committer, data: RowsIn, *, evolve: bool = False) -> int:
+    """Replace all rows in one commit; with `evolve` the columns too.
+
+    Raises:
+        SchemaMismatchError, LossyCastError, ConstraintViolationError, DuplicateKeyError: The rows do not fit.
+    """
+    held = hold(data)
+
+    def act(table: DeltaTable, stamp: Stamp) -> None:
+        rows = _prepared(held, table, committer.location.name, evolve=evolve)
+        _write(table, rows, stamp(), mode="overwrite", evolve=evolve)
+
+    return committer.commit(act, rerun=_replayable(held)).version
+
+
+def overwrite_where(committer: Committer, predicate: str, data: RowsIn) -> int:
+    """Replace the rows that fulfil a predicate by rows that all fulfil it, in one commit.
+
+    Raises:
+        InvalidPredicateError: The predicate is not one whole condition.
+        InvalidRowsError: A new row does not fulfil the predicate.
+        DuplicateKeyError: A new row's key stands in a row that stays.
+    """
+    held = hold(data)
+    name = committer.location.name
+
+    def act(table: DeltaTable, stamp: Stamp) -> None:
+        require_plain_columns(table, "overwriting", name)
+        schema = arrow_schema(table)
+        condition = parse_predicate(predicate, schema)
+        rows = as_table(held, schema, name=name)
+        key = primary_key(table)
+        if condition.is_never:
+            if rows.num_rows:
+                raise InvalidRowsError(f"No row can fulfil {predicate!r}, so none can be written in its place.")
+            return
+        if key:
+            check_distinct(rows, key, name)
+            check_absent(table, rows, key, name, outside=condition.sql())
+        where = None if condition.is_always else condition.sql()
+        _write(table, rows, stamp(exact=bool(key)), mode="overwrite", predicate=where)
+
+    try:
+        return committer.commit(act, rerun=_replayable(held)).version
+    except ConstraintViolationError as error:
+        raise InvalidRowsError(
+            f"Rows written in place of those that fulfil {predicate!r} must fulfil it too, and the table's constraints. "
+            f"Nothing was written ({error.message})"
+        ) from error
+
+
+def delete(committer: Committer, predicate: str) -> DeleteResult:
+    """Delete the rows that fulfil a predicate; those for which it is NULL stay.
+
+    Raises:
+        InvalidPredicateError: The predicate is not one whole condition over the table's columns.
+    """
+
+    def act(table: DeltaTable, stamp: Stamp) -> Mapping[str, Any]:
+        condition = parse_predicate(predicate, arrow_schema(table))
+        if condition.is_never:
+            return {}
+        return table.delete(None if condition.is_always else condition.sql(), commit_properties=stamp())
+
+    done = committer.commit(act)
+    return DeleteResult(version=done.version, rows_deleted=int(committer.metrics(done).get("num_deleted_rows", 0)))
+
+
+def update(committer: Committer, assignments: Mapping[str, str], predicate: str | None = None) -> UpdateResult:
+    """Set columns to expressions in the rows that fulfil a predicate.
+
+    Args:
+        committer: Commits on the table.
+        assignments: Column name to expression text, such as `{"price": "price * 1.1", "note": "'sale'"}`.
+        predicate: Which rows; None for all.
+
+    Raises:
+        InvalidPredicateError: The predicate or an expression cannot be understood, or has another type.
+        SchemaMismatchError: An unknown column, or a column of the declared primary key.
+    """
+
+    def act(table: DeltaTable, stamp: Stamp) -> Mapping[str, Any]:
+        schema = arrow_schema(table)
+        values = assignments_sql(assignments, schema, primary_key(table), committer.location.name)
+        updates = {quote_identifier(column): sql for column, sql in values.items()}
+        condition = parse_predicate(predicate, schema) if predicate is not None else None
+        if condition is not None and condition.is_never:
+            return {}
+        where = None if condition is None or condition.is_always else condition.sql()
+        return table.update(updates=updates, predicate=where, commit_properties=stamp())
+
+    done = committer.commit(act)
+    return UpdateResult(version=done.version, rows_updated=int(committer.metrics(done).get("num_updated_rows", 0)))
+
+
+def guarded_keys(
+    batches: Iterator[pa.RecordBatch], key: Sequence[str], name: str, beside: DeltaTable | None
+) -> Iterator[pa.RecordBatch]:
+    """Pass batches on and fail at their end, before they are committed, if their keys are not new and distinct.
+
+    Only the key columns are kept in memory.
+    """
+    kept: list[pa.RecordBatch] = []
+    for batch in batches:
+        kept.append(batch.select(list(key)))
+        yield batch
+    if kept:
+        _check_keys(pa.Table.from_batches(kept), key, name, beside)
+
+
+def _prepared(
+    held: Held, table: DeltaTable, name: str, *, evolve: bool, beside_existing: bool = False
+) -> pa.Table | Stream:
+    """Return held rows in the table's columns, with their keys checked, now or as they stream."""
+    key = primary_key(table)
+    beside = table if beside_existing else None
+    if isinstance(held, pa.RecordBatchReader):
+        schema, batches = conform_stream(held, arrow_schema(table), name=name, evolve=evolve)
+        return Stream(schema, guarded_keys(batches, key, name, beside) if key else batches)
+    rows = as_table(held, arrow_schema(table), name=name, evolve=evolve)
+    if key:
+        _check_keys(rows, key, name, beside)
+    return rows
+
+
+def _check_keys(rows: pa.Table, key: Sequence[str], name: str, beside: DeltaTable | None) -> None:
+    check_distinct(rows, key, name)
+    if beside is not None:
+        check_absent(beside, rows, key, name)
+
+
+def _replayable(held: Held) -> bool:
+    return not isinstance(held, pa.RecordBatchReader)
+
+
+def _write(
+    table: DeltaTable,
+    rows: pa.Table | Stream,
+    properties: CommitProperties,
+    *,
+    mode: Literal["append", "overwrite"],
+    evolve: bool = False,
+    predicate: str | None = None,
+) -> None:
+    schema_mode = ("merge" if mode == "append" else "overwrite") if evolve else None
+    stream = rows if isinstance(rows, Stream) else None
+    with stream.source_errors() if stream else nullcontext():
+        write_deltalake(
+            table,
+            cast("pa.Table", stream.reader if stream else rows),
+            mode=cast("Any", mode),
+            schema_mode=cast("Any", schema_mode),
+            predicate=predicate,
+            commit_properties=properties,
+        )
+
+
+def assignments_sql(
+    assignments: Mapping[str, str], schema: pa.Schema, key: Sequence[str], name: str
+) -> dict[str, str]:
+    """Return each column's new value as engine-safe SQL.
+
+    Raises:
+        SchemaMismatchError: A column is unknown or part of the key, or none is named.
+        InvalidPredicateError: An expression cannot be understood.
+    """
+    if not assignments:
+        raise SchemaMismatchError(f"An update of {name} needs at least one column to set.", table=name)
+    for column in assignments:
+        if column not in schema.names:
+            raise SchemaMismatchError(
+                f"Table {name} has no column {column!r} to set; it has {', '.join(schema.names)}.", column=column
+            )
+        if column in key:
+            raise SchemaMismatchError(
+                f"Column {column!r} is part of the primary key of {name} and cannot be updated: "
+                "delete the row and insert it anew.",
+                column=column,
+            )
+    return {
+        column: parse_expression(text, schema, schema.field(column).type).sql()
+        for column, text in assignments.items()
+    }
