@@ -1,8 +1,8 @@
 """One reading of a CSV file into batches of the final types.
 
-pyarrow parses, but it is too generous in places and its errors name no line. So bytes and values that it may have read
-too generously are noticed in passing, and only then the texts of the columns in question are read and judged. The place
-of an error is looked for with `text.csv_records`, which is slow and exact.
+pyarrow parses, but it is too generous in places and its errors name no line. So bytes and values that it may
+have read too generously are noticed in passing, and only then the texts of the columns in question are read
+and judged. The place of an error is looked for with `text.csv_records`, which is slow and exact.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from lakehouse_platform.text.csv_columns import (
 from lakehouse_platform.text.csv_records import Record, records
 from lakehouse_platform.text.json_values import shown
 
-# Bytes parsed at a time. 1 MB was the fastest for 40 MB on two cores (4 and 16 MB: 30 % slower). A record longer than a
-# block makes pyarrow fail; then the next size is tried.
+# Bytes parsed at a time. 1 MB was the fastest for 40 MB on two cores (4 and 16 MB: 30 % slower). A record
+# longer than a block makes pyarrow fail; then the next size is tried.
 _BLOCKS = (2**20, 2**24, 2**28)
 _COLUMN = re.compile(r"CSV column #(\d+)")
 
@@ -88,12 +88,14 @@ class CsvRows:
         types = {field.name: field.type for field in self._layout.fields}
         numbers = {name for name, data_type in types.items() if is_number(data_type)}
         with CsvTap(self._file, self._layout.delimiter if numbers else None) as tap:
+            cut_off = False
             for batch in self._unseen(_parsed(tap, self._layout, types, self._block)):
+                cut_off = _ends_in_line_end(batch.column(self._layout.names[-1]))
                 finished = self._finished(batch)
                 self._rows += len(batch)
                 self._report(tap.bytes_read)
                 yield finished
-            if tap.quotes % 2:
+            if tap.quotes % 2 or cut_off:
                 self._look_for_open_quote()
             self._doubtful |= numbers if tap.doubtful else set()
         self._judge_doubtful()
@@ -146,7 +148,7 @@ class CsvRows:
                 row += len(batch)
 
     def _look_for_open_quote(self) -> None:
-        """Odd quotes are an open one, which pyarrow takes as closed by the file's end, or a lone one inside a field."""
+        """Refuse a quoted field that the end of the file cuts off; pyarrow takes it as closed there."""
         with text_lines(self._file) as lines:
             for _ in records(lines, self._layout.delimiter):
                 pass
@@ -224,6 +226,12 @@ def check_utf8(record: Record) -> None:
             "as with 'iconv -f WINDOWS-1252 -t UTF-8'.",
             line=record.line,
         ) from error
+
+
+def _ends_in_line_end(column: pa.Array) -> bool:
+    """Tell whether a column's last text ends in a line end, as one does whose quote was never closed."""
+    last = column[-1].as_py()
+    return isinstance(last, str) and last.endswith(("\n", "\r"))
 
 
 def _parsed(

@@ -117,7 +117,7 @@ def _check_names(names: Sequence[str], schema: pa.Schema, file: SourceFile) -> N
     for name in names:
         if name not in schema.names:
             raise SourceFormatError(
-                f"Column {name!r} of {file.shown!r} is no column of the table: {closest(name, schema.names)}.",
+                f"Column {name!r} of {file.shown!r} is no column: {closest(name, schema.names)}.",
                 column=name,
             )
     for column in schema:

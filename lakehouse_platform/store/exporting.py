@@ -1,4 +1,4 @@
-"""Rows to a file, an object store or a stream, as CSV, JSON, JSON Lines, Parquet or Arrow; streaming, in bounded memory."""
+"""Rows to a file, an object store or a stream, as CSV, JSON, JSON Lines, Parquet or Arrow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from lakehouse_platform.store.source_files import is_uri, local_path
 from lakehouse_platform.text.csv_write import csv_header, csv_rows
 from lakehouse_platform.text.json_write import json_lines
 
-# Rows written at a time. Polars writes CSV 40 % faster in 64 k than in 8 k rows; Parquet makes a row group of each.
+# Rows written at a time. Polars writes CSV 40 % faster in 64 k than in 8 k; Parquet makes a row group of
+# each.
 _TEXT_ROWS = 65_536
 _PARQUET_ROWS = 1_048_576
 _MAX_BYTES = 64 * 2**20  # of Arrow data held back, however wide the rows
@@ -51,8 +52,29 @@ class ExportFormat(StrEnum):
         return known[ending]
 
 
-class _Sink(Protocol):
+class _Writable(Protocol):
     def write(self, data: bytes, /) -> object: ...
+
+
+class _Sink:
+    """A stream that counts: a pipe cannot tell its position, which Parquet and Arrow ask for."""
+
+    closed = False
+
+    def __init__(self, stream: _Writable) -> None:
+        self._stream = stream
+        self._position = 0
+
+    def write(self, data: bytes) -> int:
+        self._stream.write(data)
+        self._position += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        """Leave it to the stream's owner."""
 
 
 def export(
@@ -65,7 +87,7 @@ def export(
 ) -> int:
     """Write all rows of a reader and return how many there were.
 
-    A local file appears whole, under its name, only when everything is on disk; until then, and after an error, what
+    A local file appears under its name only when all of it is on disk; until then, and after an error, what
     stood there is untouched.
 
     Args:
@@ -83,7 +105,7 @@ def export(
     with _opened(destination, storage_options) as sink:
         if isinstance(destination, (str, os.PathLike)):
             kind = kind or ExportFormat.of(destination)
-        return _WRITERS[kind or ExportFormat.CSV](reader, sink, on_progress or _ignore)
+        return _WRITERS[kind or ExportFormat.CSV](reader, _Sink(sink), on_progress or _ignore)
 
 
 def _ignore(rows: int) -> None:
@@ -174,7 +196,7 @@ def _gathered(reader: pa.RecordBatchReader, rows: int) -> Iterator[pa.RecordBatc
 @contextmanager
 def _opened(
     destination: str | os.PathLike[str] | BinaryIO, options: Mapping[str, str] | None
-) -> Generator[_Sink]:
+) -> Generator[_Writable]:
     if not isinstance(destination, (str, os.PathLike)):
         yield destination
         return
@@ -209,7 +231,7 @@ def _writing(shown: str) -> Generator[None]:
 
 
 @contextmanager
-def _local_file(path: Path) -> Generator[_Sink]:
+def _local_file(path: Path) -> Generator[_Writable]:
     path = path.resolve()
     if path.is_dir():
         raise IsADirectoryError(path)
@@ -238,11 +260,12 @@ def _sync_directory(path: Path) -> None:
 
 
 @contextmanager
-def _remote_object(uri: str, options: Mapping[str, str] | None) -> Generator[_Sink]:
+def _remote_object(uri: str, options: Mapping[str, str] | None) -> Generator[_Writable]:
     parent, _, name = uri.rpartition("/")
     filesystem = Location.parse(parent, options).filesystem()
     try:
-        with filesystem.open_output_stream(name) as sink:
+        # Unbuffered, deltalake 1.6.6 is handed a buffer that it does not take.
+        with filesystem.open_output_stream(name, buffer_size=_MAX_BYTES // 8) as sink:
             yield sink
     except BaseException:
         # Closing the stream made an object of the part that was written.

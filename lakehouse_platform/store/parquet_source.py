@@ -36,12 +36,13 @@ class ParquetOptions:
 def open_parquet(source: str | os.PathLike[str], options: ParquetOptions | None = None) -> RowSource:
     """Open the Parquet files that a path, URI, directory or pattern names, in order of their paths.
 
-    All files must have the same columns, in any order. Types that a table does not have are taken as the nearest that
-    holds every value.
+    All files must have the same columns, in any order. Types that a table does not have are taken as the
+    nearest that holds every value.
 
     Raises:
         SourceNotFoundError: Nothing matches.
-        SourceFormatError: A file is not Parquet, has a type no table can hold, or other columns than the first.
+        SourceFormatError: A file is not Parquet, has a type no table can hold, or other columns than the
+            first.
         StoragePermissionError: Access is denied.
     """
     options = options or ParquetOptions()
@@ -81,7 +82,7 @@ def _table_field(column: pa.Field, file: SourceFile) -> pa.Field:
     data_type = table_type(column.type)
     if data_type is None:
         raise SourceFormatError(
-            f"Column {column.name!r} of {file.shown!r} is {column.type}, which no table can hold: cast it first.",
+            f"Column {column.name!r} of {file.shown!r} is {column.type}, which no table holds: cast it.",
             column=column.name,
             source=file.shown,
         )
@@ -114,7 +115,7 @@ def _check_fits(found: pa.Schema, wanted: pa.Schema) -> None:
             )
         if not widens(column.type, target):
             raise SourceFormatError(
-                f"Column {column.name!r} is {column.type} in the files, but {target} in the table: cast it first.",
+                f"Column {column.name!r} is {column.type} in the files, but {target} in the table: cast it.",
                 column=column.name,
             )
     for column in wanted:
@@ -153,7 +154,8 @@ def _conformed(
             columns.append(_in_type(batch.column(wanted.name), wanted))
         except (pa.ArrowInvalid, ValueError) as error:
             raise SourceFormatError(
-                f"Column {wanted.name!r} of {file.shown!r}, rows {rows_before + 1} to {rows_before + len(batch)}: "
+                f"Column {wanted.name!r} of {file.shown!r}, in rows {rows_before + 1} to "
+                f"{rows_before + len(batch)}: "
                 f"a value does not fit {wanted.type}: {error}. Cast the column first.",
                 column=wanted.name,
                 source=file.shown,

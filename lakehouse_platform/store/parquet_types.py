@@ -39,7 +39,8 @@ _MAX_PRECISION = 38  # of Delta's decimal
 def table_type(data_type: pa.DataType) -> pa.DataType | None:
     """Return the type in which a table holds all values of a type, or None.
 
-    Times finer than a microsecond are refused later, value by value; unsigned 64-bit integers do not fit any type.
+    Times finer than a microsecond are refused later, value by value; unsigned 64-bit integers do not fit any
+    type.
     """
     if data_type in _KEPT:
         return data_type
@@ -52,7 +53,7 @@ def table_type(data_type: pa.DataType) -> pa.DataType | None:
 
 
 def widens(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Tell whether every value of a type may be cast to another, where a value that does not fit is an error."""
+    """Tell whether values may be cast from one type to another; one that does not fit is an error then."""
     if found.equals(wanted):
         return True
     if pt.is_integer(found):

@@ -13,7 +13,7 @@ from lakehouse_platform.errors import LakehouseError
 class RowSource:
     """A stream of record batches from files.
 
-    The engine replaces an exception that a stream raises by its own. So whoever hands `reader` to the engine calls
+    The engine replaces an exception that a stream raises by its own, so whoever hands `reader` to it calls
     `raise_pending` when it failed.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Files to import from and to export to: found by path, URI or pattern, opened as streams, with our errors."""
+"""Files to import: found by path, URI or pattern, opened as streams, with our errors."""
 
 from __future__ import annotations
 
@@ -80,8 +80,9 @@ def many_files(
 ) -> tuple[SourceFile, ...]:
     """Return the files that a path, URI, directory or pattern names, in order of their paths.
 
-    A directory stands for all files below it that end in `suffix`, hidden ones and those in hidden or `_` directories
-    left out. In a pattern, `*` and `?` stay within a name and `**` crosses directories.
+    A directory stands for all files below it that end in `suffix`, without hidden ones and those whose name
+    or directory begins with `_`. In a pattern, `*` and `?` stay within a name, `**` crosses directories, and
+    what it does not name is left out too.
 
     Raises:
         SourceNotFoundError: Nothing matches.
@@ -96,6 +97,13 @@ def many_files(
         if info.type is pafs.FileType.File and pattern is None:
             return (SourceFile(filesystem, base, text, info.size),)
         found = _files_below(filesystem, base) if info.type is pafs.FileType.Directory else []
+    if pattern is None and any(
+        os.path.relpath(path, base or ".").startswith("_delta_log/") for path, _ in found
+    ):
+        raise SourceFormatError(
+            f"{text!r} is a Delta table, and some of its files may not belong to it any more: query it instead.",
+            source=text,
+        )
     matches = _matcher(pattern, suffix)
     chosen = [(path, size) for path, size in found if matches(os.path.relpath(path, base or "."))]
     if not chosen:
@@ -162,9 +170,14 @@ def _files_below(filesystem: pafs.FileSystem, base: str) -> list[tuple[str, int]
 
 def _matcher(pattern: str | None, suffix: str) -> Callable[[str], bool]:
     if pattern is None:
-        return lambda path: path.endswith(suffix) and not any(part[0] in "._" for part in path.split("/"))
+        return lambda path: path.endswith(suffix) and not _is_hidden(path)
     regex = re.compile(_glob_regex(pattern))
-    return lambda path: regex.fullmatch(path) is not None
+    named = _is_hidden(pattern)
+    return lambda path: regex.fullmatch(path) is not None and (named or not _is_hidden(path))
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith((".", "_")) for part in path.split("/"))
 
 
 def _glob_regex(pattern: str) -> str:

