@@ -43,7 +43,7 @@ from lakehouse_platform.store.expressions import (
 )
 from lakehouse_platform.store.functions import bind_call
 from lakehouse_platform.store.literals import parse_text, plain_type
-from lakehouse_platform.store.predicate_syntax import (
+from lakehouse_platform.store.syntax import (
     BetweenSyntax,
     CallSyntax,
     CaseSyntax,

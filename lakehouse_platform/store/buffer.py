@@ -73,7 +73,8 @@ class WriteBuffer:
             self._failure = None
             if not self._rows:
                 return None
-            version = self._write(pa.concat_tables(self._parts))
+            # Columns may have been added to the table between two parts: earlier rows have NULL in them.
+            version = self._write(pa.concat_tables(self._parts, promote_options="default"))
             self._parts, self._rows, self._bytes = [], 0, 0
             return version
 
@@ -108,8 +109,9 @@ class WriteBuffer:
             try:
                 self.flush()
             except LakehouseError as error:
-                # Nobody listens on this thread: the next call raises it, and the rows are still here.
+                # Nobody listens on this thread: the next call raises it, unless a further try succeeds before.
                 self._failure = error
+                self._start_timer()
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None

@@ -12,7 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse_platform.errors import ConstraintViolationError, LossyCastError, SchemaMismatchError
+from lakehouse_platform.errors import (
+    ConstraintViolationError,
+    InvalidSchemaTextError,
+    LossyCastError,
+    SchemaMismatchError,
+)
+from lakehouse_platform.model.schema import type_text
+from lakehouse_platform.store.nested import has_required, is_any_list, parts, storable_type
 
 _Test = Callable[[pa.DataType], bool]
 
@@ -21,17 +28,14 @@ def _any_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
-def _any_bytes(kind: pa.DataType) -> bool:
+def is_any_bytes(kind: pa.DataType) -> bool:
+    """Tell whether a type is binary of whatever layout."""
     return (
         pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
         or pa.types.is_binary_view(kind)
         or pa.types.is_fixed_size_binary(kind)
     )
-
-
-def _any_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
 # From which kind to which kind a cast may go at all; whether each value survives is checked by the cast itself.
@@ -45,7 +49,7 @@ _ALLOWED: tuple[tuple[_Test, _Test], ...] = (
     (pa.types.is_boolean, pa.types.is_boolean),
     (pa.types.is_date, pa.types.is_date),
     (_any_text, _any_text),
-    (_any_bytes, _any_bytes),
+    (is_any_bytes, is_any_bytes),
 )
 
 
@@ -56,17 +60,17 @@ def conform(table: pa.Table, schema: pa.Schema, *, name: str, evolve: bool = Fal
         table: The rows; columns are matched by name.
         schema: The table's schema.
         name: The table's name, for messages.
-        evolve: Keep columns that the schema lacks, behind its own.
+        evolve: Keep columns that the schema lacks, behind its own, nullable and in a type that a table can hold.
 
     Raises:
         SchemaMismatchError: A column is missing or unknown, or its type is of another kind.
         LossyCastError: A value would change.
-        ConstraintViolationError: NULL in a NOT NULL column.
+        ConstraintViolationError: NULL in a NOT NULL column or in a NOT NULL field inside one.
     """
     if table.schema.equals(schema, check_metadata=False) and not _has_required(schema):
         return table
     _check_columns(table.schema, schema, name=name, evolve=evolve)
-    fields = [*schema, *(f for f in table.schema if f.name not in schema.names)]
+    fields = [*schema, *(_new_field(f, name) for f in table.schema if f.name not in schema.names)]
     columns = [_column(table, field, name) for field in fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
@@ -107,7 +111,8 @@ def cast_column(column: pa.ChunkedArray, target: pa.DataType, *, name: str, tabl
         result = column.cast(target, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise _lossy(name, table, target, str(error)) from error
-    _check_floats(column, result, target, name=name, table=table)
+    if pa.types.is_floating(target) or pa.types.is_nested(target):
+        _check_floats(column, result, name=name, table=table)
     return result
 
 
@@ -115,9 +120,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type with plain strings and binaries in place of views and large ones, at any depth."""
     if _any_text(kind):
         return pa.string()
-    if _any_bytes(kind):
+    if is_any_bytes(kind):
         return pa.binary()
-    if _any_list(kind):
+    if is_any_list(kind):
         return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)))
     if pa.types.is_map(kind):
         return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
@@ -132,7 +137,23 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _has_required(schema: pa.Schema) -> bool:
-    return any(not field.nullable for field in schema)
+    return any(not field.nullable or has_required(field.type) for field in schema)
+
+
+def _new_field(field: pa.Field, table: str) -> pa.Field:
+    """Return a column to add; nullable, because the rows that the table already holds have no value for it."""
+    kind = storable_type(field.type)
+    if pa.types.is_null(kind):
+        raise SchemaMismatchError(
+            f"New column {field.name!r} of {table} holds only NULL, so its type is unknown: leave it out, "
+            "or add it with a type first.",
+            column=field.name,
+        )
+    try:
+        type_text(kind)
+    except InvalidSchemaTextError as error:
+        raise SchemaMismatchError(f"Column {field.name!r} of {table}: {error.message}", column=field.name) from error
+    return pa.field(field.name, kind, True, field.metadata)
 
 
 def _check_columns(actual: pa.Schema, expected: pa.Schema, *, name: str, evolve: bool) -> None:
@@ -171,7 +192,20 @@ def _column(table: pa.Table, field: pa.Field, name: str) -> pa.ChunkedArray:
             column=field.name,
             row=row,
         )
+    if has_required(field.type):
+        _check_inside(column, field, name)
     return column
+
+
+def _check_inside(column: pa.ChunkedArray, field: pa.Field, name: str) -> None:
+    inner = [part for chunk in column.chunks for part in parts(chunk, field) if part[0] is not field]
+    for part, values in inner:
+        if not part.nullable and values.null_count:
+            raise ConstraintViolationError(
+                f"Field {part.name!r} inside column {field.name!r} of {name} is NOT NULL, but a row holds NULL there. "
+                "Nothing was written.",
+                column=field.name,
+            )
 
 
 def _castable(source: pa.DataType, target: pa.DataType) -> bool:
@@ -181,7 +215,7 @@ def _castable(source: pa.DataType, target: pa.DataType) -> bool:
         return _castable(source.value_type, target)
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
         return (source.tz is None) == (target.tz is None)
-    if _any_list(source) and _any_list(target):
+    if is_any_list(source) and is_any_list(target):
         return _castable(source.value_type, target.value_type)
     if pa.types.is_map(source) and pa.types.is_map(target):
         return _castable(source.key_type, target.key_type) and _castable(source.item_type, target.item_type)
@@ -193,19 +227,22 @@ def _castable(source: pa.DataType, target: pa.DataType) -> bool:
     return source == target or any(a(source) and b(target) for a, b in _ALLOWED)
 
 
-def _check_floats(
-    before: pa.ChunkedArray, after: pa.ChunkedArray, target: pa.DataType, *, name: str, table: str
-) -> None:
-    """Refuse a narrowing float cast that changed a value: Arrow's safe cast lets it pass."""
-    narrowed = pa.types.is_floating(before.type) and pa.types.is_floating(target)
-    if not narrowed or target.bit_width >= before.type.bit_width:
-        return
-    back = after.cast(before.type)
-    equal = pc.call_function("equal", [back, before])
-    same = pc.call_function("or", [equal, pc.call_function("is_nan", [before])])
+def _check_floats(before: pa.ChunkedArray, after: pa.ChunkedArray, *, name: str, table: str) -> None:
+    """Refuse a narrowing float cast that changed a value, at any depth: Arrow's safe cast lets it pass."""
+    field = pa.field(name, before.type)
+    for old, new in zip(before.chunks, after.chunks, strict=True):
+        for (_, was), (_, now) in zip(parts(old, field), parts(new, field), strict=True):
+            both = pa.types.is_floating(was.type) and pa.types.is_floating(now.type)
+            if both and now.type.bit_width < was.type.bit_width:
+                _check_same(was, now, after.type, name=name, table=table)
+
+
+def _check_same(before: pa.Array, after: pa.Array, target: pa.DataType, *, name: str, table: str) -> None:
+    equal = pc.call_function("equal", [after.cast(before.type), before])
+    same = pc.fill_null(pc.call_function("or", [equal, pc.call_function("is_nan", [before])]), True)
     if pc.call_function("all", [same]).as_py() is False:
-        row = pc.index(pc.fill_null(same, True), pa.scalar(False)).as_py()
-        raise _lossy(name, table, target, f"row {row + 1} holds {before[row].as_py()!r}")
+        first = pc.index(same, pa.scalar(False)).as_py()
+        raise _lossy(name, table, target, f"{before[first].as_py()!r} has more digits")
 
 
 def _lossy(name: str, table: str, target: Any, reason: str) -> LossyCastError:

@@ -66,10 +66,11 @@ def apply(data_type: pa.DataType, template: str, *arguments: Expression) -> Expr
     Raises:
         InvalidPredicateError: The operation fails on its constants, as `1 / 0` does.
     """
-    if any(is_null_literal(argument) for argument in arguments):
+    given = tuple(settled(argument) for argument in arguments)
+    if any(is_null_literal(argument) for argument in given):
         return Literal(data_type, None)
-    result = Apply(data_type, template, tuple(settled(argument) for argument in arguments))
-    if not all(isinstance(argument, Literal) for argument in arguments):
+    result = Apply(data_type, template, given)
+    if not all(isinstance(argument, Literal) for argument in given):
         return result
     return Literal(data_type, _computed(result.sql()))
 
@@ -85,6 +86,7 @@ def compare(sign: str, left: Expression, right: Expression) -> Expression:
     Raises:
         InvalidPredicateError: The types cannot be compared.
     """
+    left, right = settled(left), settled(right)
     if is_null_literal(left) or is_null_literal(right):
         return UNKNOWN
     if isinstance(left, Literal) and not isinstance(right, Literal):
@@ -97,11 +99,12 @@ def compare(sign: str, left: Expression, right: Expression) -> Expression:
     if left == right:
         # The engine's optimizer turns `a <> a` into `a IS NULL AND NULL`, and then deletes NULL rows of a partition.
         return unless_null(left, value=sign in ("=", "<=", ">="))
-    return Apply(BOOLEAN, f"({{0}} {sign} {{1}})", (settled(pair[0]), settled(pair[1])))
+    return Apply(BOOLEAN, f"({{0}} {sign} {{1}})", pair)
 
 
 def distinct(left: Expression, right: Expression) -> Expression:
     """Return the condition, never NULL, that the values differ, with NULL equal to NULL."""
+    left, right = settled(left), settled(right)
     if is_null_literal(left) or is_null_literal(right):
         other = right if is_null_literal(left) else left
         return negation(is_null(other))
@@ -114,13 +117,14 @@ def distinct(left: Expression, right: Expression) -> Expression:
 
 def contained(item: Expression, options: Iterable[Expression]) -> Expression:
     """Return `item IN (options)`."""
+    item = settled(item)
     tests = [compare("=", item, option) for option in options]
     simple = [test for test in tests if _is_equation(test, item)]
     if len(simple) < 2 or pa.types.is_floating(item.type):
         return any_of(tests)
     values = tuple(dict.fromkeys(test.arguments[1] for test in simple if isinstance(test, Apply)))
     places = ", ".join(f"{{{number}}}" for number in range(1, len(values) + 1))
-    listed = Apply(BOOLEAN, f"({{0}} IN ({places}))", (settled(item), *values))
+    listed = Apply(BOOLEAN, f"({{0}} IN ({places}))", (item, *values))
     return any_of([listed, *(test for test in tests if not _is_equation(test, item))])
 
 
@@ -163,7 +167,7 @@ def common_type(items: Iterable[Expression]) -> pa.DataType:
         if wider is None:
             fail_mismatch("mixed with", leading[0], item)
         result = wider
-    return result
+    return pa.int64() if pa.types.is_integer(result) and len(leading) < len(typed) else result
 
 
 def widened(item: Expression, target: pa.DataType) -> Expression:
@@ -302,7 +306,7 @@ def _compare_literal(sign: str, left: Expression, right: Literal) -> Expression:
 
 
 def _with_literal(sign: str, left: Expression, value: Literal) -> Expression:
-    return Apply(BOOLEAN, f"({{0}} {sign} {{1}})", (settled(left), replace(value, beside_column=True)))
+    return Apply(BOOLEAN, f"({{0}} {sign} {{1}})", (left, replace(value, beside_column=True)))
 
 
 def _compare_number(sign: str, left: Expression, value: int | Decimal | float) -> Expression:
@@ -351,14 +355,14 @@ def _is_equation(test: Expression, item: Expression) -> bool:
     return (
         isinstance(test, Apply)
         and test.template == "({0} = {1})"
-        and test.arguments[0] == settled(item)
+        and test.arguments[0] == item
         and isinstance(test.arguments[1], Literal)
     )
 
 
 def _unified(left: Expression, right: Expression) -> tuple[Expression, Expression] | None:
     if plain_type(left.type) == plain_type(right.type):
-        return left, right
+        return None if pa.types.is_nested(left.type) else (left, right)
     if not (is_number(left.type) and is_number(right.type)):
         return None
     if any(pa.types.is_floating(side.type) for side in (left, right)):

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
@@ -21,8 +21,10 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from lakehouse_platform.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
+    DeltaTableError,
     InfrastructureError,
     LakehouseError,
+    StorageIoError,
 )
 from lakehouse_platform.model.origin import Origin
 from lakehouse_platform.settings import LakehouseConfig
@@ -106,30 +108,36 @@ class Committer:
         act: Callable[[DeltaTable, Stamp], _T],
         *,
         rerun: bool = True,
-        base: int | None = None,
+        guard: Callable[[DeltaTable], None] | None = None,
         transaction: AppTransaction | None = None,
+        silent: bool = False,
     ) -> Committed[_T]:
         """Run `act` on a fresh handle and commit; `act` must make at most one commit.
 
         Args:
             act: Receives the table and a stamp, which makes the properties that its one engine call must pass on.
             rerun: Whether `act` may run again on a newer snapshot after a conflict.
-            base: Version to act on instead of the newest; a conflict is then never retried.
+            guard: Sees each snapshot before `act` does; what it raises ends the commit.
             transaction: Skip everything if the table already holds this application transaction.
+            silent: The engine does not tell the version that `act` makes, so it is looked up.
 
         Raises:
             CommitConflictError: Another writer won and the change could not be repeated; nothing was written.
             CommitOutcomeUnknownError: The storage failed, and whether the change landed could not be found out.
         """
-        attempts = self.config.commit_retries + 1 if rerun and base is None else 1
+        attempts = self.config.commit_retries + 1 if rerun else 1
         for attempt in range(attempts):
-            table = open_table(self.location, base)
+            table = open_table(self.location)
+            if guard is not None:
+                guard(table)
             if transaction and _already_landed(table, transaction):
                 return Committed(table.version(), None)
             try:
-                return self._attempt(table, act, Stamp(self.config, self.origin, transaction))
+                return self._attempt(table, act, Stamp(self.config, self.origin, transaction), silent=silent)
             except CommitConflictError:
                 if attempt + 1 == attempts:
+                    if transaction and _already_landed(landed := open_table(self.location), transaction):
+                        return Committed(landed.version(), None)
                     raise
             _wait(attempt)
         raise AssertionError("a commit is attempted at least once")
@@ -141,30 +149,53 @@ class Committer:
         return commit_info(read_commit(self.location, done.version)).get("operationMetrics") or {}
 
     def make_durable(self, version: int) -> None:
-        """Force a local commit and its files to disk, unless settings leave that to the operating system."""
-        if self.config.durability == "fsync" and self.location.is_local:
-            fsync_commit(self.location, version)
+        """Force a local commit and its files to disk, unless settings leave that to the operating system.
 
-    def _attempt(self, table: DeltaTable, act: Callable[[DeltaTable, Stamp], _T], stamp: Stamp) -> Committed[_T]:
+        Raises:
+            StorageIoError: The disk refused; the version is there, but might not survive a power failure.
+        """
+        if self.config.durability != "fsync" or not self.location.is_local:
+            return
+        try:
+            fsync_commit(self.location, version)
+        except OSError as error:
+            raise StorageIoError(
+                f"Version {version} of {self.location.name} is committed, but the disk did not confirm it "
+                f"({error.strerror}): it may be lost if the power fails now. Check the disk; do not repeat the change.",
+                table=self.location.name,
+                version=version,
+            ) from error
+
+    def landed(self, wanted: str, before: int) -> int | None:
+        """Return the version after `before` whose commit has this id; None if there is none."""
+        for version in list_log(self.location).commits:
+            if version > before and commit_info(read_commit(self.location, version)).get(COMMIT_ID) == wanted:
+                return version
+        return None
+
+    def _attempt(
+        self, table: DeltaTable, act: Callable[[DeltaTable, Stamp], _T], stamp: Stamp, *, silent: bool
+    ) -> Committed[_T]:
         before = table.version()
         try:
             with translated(self.location):
                 value = act(table, stamp)
-        except InfrastructureError as error:
-            landed = self._look_for(stamp.commit_id, before, error)
-            if landed is None:
+        except (InfrastructureError, DeltaTableError, CommitConflictError) as error:
+            # A conflict too: if the answer to our commit is lost, the engine tries again and conflicts with itself.
+            found = self._look_for(stamp.commit_id, before, error)
+            if found is None:
                 raise
-            return Committed(landed, None)
-        if table.version() > before:
-            self.make_durable(table.version())
-        return Committed(table.version(), value)
+            self.make_durable(found)
+            return Committed(found, None)
+        version = (self.landed(stamp.commit_id, before) or before) if silent else table.version()
+        if version > before:
+            self.make_durable(version)
+        return Committed(version, value)
 
     def _look_for(self, wanted: str, before: int, cause: LakehouseError) -> int | None:
         """Return the version of the commit with this id, None if it certainly did not land."""
         try:
-            for version in list_log(self.location).commits:
-                if version > before and commit_info(read_commit(self.location, version)).get(COMMIT_ID) == wanted:
-                    return version
+            return self.landed(wanted, before)
         except OSError as error:
             raise CommitOutcomeUnknownError(
                 f"The storage failed while writing to {self.location.name}, and it cannot be told whether the change "
@@ -172,7 +203,6 @@ class Committer:
                 table=self.location.name,
                 commit_id=wanted,
             ) from error
-        return None
 
 
 def fsync_commit(location: Location, version: int) -> None:
@@ -180,7 +210,8 @@ def fsync_commit(location: Location, version: int) -> None:
     root = location.path
     actions = read_commit(location, version)
     # Paths in the log are URI-encoded (Delta protocol, "Add File and Remove File").
-    files = {root / unquote(action[kind]["path"]) for action in actions for kind in ("add", "cdc") if kind in action}
+    paths = [unquote(action[kind]["path"]) for action in actions for kind in ("add", "cdc") if kind in action]
+    files = {root / path for path in paths}
     log = root / LOG_DIRECTORY
     files.add(root / commit_file(version))
     checkpoint = log / f"{version:020}.checkpoint.parquet"
@@ -188,7 +219,9 @@ def fsync_commit(location: Location, version: int) -> None:
         files |= {checkpoint, log / "_last_checkpoint"}
     for path in files:
         _fsync(path)
-    for directory in {path.parent for path in files} | {root}:
+    # Each level of partition directories may be new; above the table there is nothing of this commit.
+    parents = {root.joinpath(parent) for path in paths for parent in PurePath(path).parents}
+    for directory in parents | {log, root}:
         _fsync(directory)
 
 

@@ -159,7 +159,7 @@ class DatabaseOps:
             InvalidRowsError, DuplicateKeyError, SchemaMismatchError: See `DeltaStore.merge`.
         """
         key = (on,) if isinstance(on, str) else on
-        result = self.table.merge(_merge_source(rows, self.table.arrow_schema()), key)
+        result = self.table.merge(merge_source(rows, self.table.arrow_schema()), key)
         return json.dumps(
             {
                 "rows_inserted": result.rows_inserted,
@@ -247,8 +247,12 @@ class DatabaseOps:
         Raises:
             LakehouseError: The commit failed; the rows are kept.
         """
-        if self._buffer is not None:
+        with self._buffer_lock:
+            if self._buffer is None:
+                return
             self._buffer.flush()
+            atexit.unregister(self._buffer.flush)
+            self._buffer = None
 
     def __enter__(self) -> Self:
         return self
@@ -288,9 +292,10 @@ def _json(result: SqlResult) -> str:
     return table_to_json(result.to_arrow())
 
 
-def _merge_source(text: str | bytes, schema: pa.Schema) -> MergeSource:
+def merge_source(text: str | bytes, schema: pa.Schema) -> MergeSource:
     """Return merge rows with only the columns that occur, and for those that some rows leave out, which gave them."""
-    every = pa.schema([*(field.with_nullable(True) for field in schema), pa.field(OPERATION_COLUMN, pa.string())])
+    extra = [] if OPERATION_COLUMN in schema.names else [pa.field(OPERATION_COLUMN, pa.string())]
+    every = pa.schema([*(field.with_nullable(True) for field in schema), *extra])
     objects = objects_from_json(text, every)
     rows = rows_from_objects(objects, every)
     counts = {name: sum(name in row for row in objects) for name in every.names}

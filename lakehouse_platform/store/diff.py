@@ -23,8 +23,9 @@ from lakehouse_platform.store.snapshot import arrow_schema, has_deletion_vectors
 from lakehouse_platform.text.json_write import json_values
 
 CHANGE_COLUMN = "_change_type"
-_COPY = "__copy"
-_ROW = "__row"
+# Data columns are numbered while rows are compared, so that none can have these names.
+_COPY = "copy"
+_ROW = "row"
 
 
 def diff(location: Location, before: int, after: int) -> pa.Table:
@@ -61,7 +62,8 @@ def changes(gone: pa.Table, come: pa.Table, key: Sequence[str]) -> pa.Table:
     if not key:
         parts = [(gone, lost, ChangeKind.DELETE), (come, found, ChangeKind.INSERT)]
         return _report(parts, come.schema)
-    return _report(_keyed(gone, come, lost, found, list(key)), come.schema)
+    numbers = [str(come.column_names.index(name)) for name in key]
+    return _report(_keyed(gone, come, lost, found, numbers), come.schema)
 
 
 def _keyed(
@@ -94,8 +96,8 @@ def _report(parts: Sequence[tuple[pa.Table, pl.DataFrame, ChangeKind]], schema: 
 
 
 def _comparable(rows: pa.Table) -> pl.DataFrame:
-    """Return columns that compare exactly: floats by their bits, nested values as canonical JSON."""
-    columns = {name: _exact(rows.column(name)) for name in rows.column_names}
+    """Return numbered columns that compare exactly: floats by their bits, nested values as canonical JSON."""
+    columns = {str(number): _exact(column) for number, column in enumerate(rows.columns)}
     frame = cast("pl.DataFrame", pl.from_arrow(pa.table(columns)))
     return frame.with_row_index(_ROW)
 

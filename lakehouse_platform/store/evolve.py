@@ -78,7 +78,7 @@ def add_constraint(committer: Committer, name: str, predicate: str) -> int:
         condition = parse_predicate(predicate, arrow_schema(table))
         if condition.is_never or condition.is_always:
             raise ConstraintViolationError(f"Constraint {predicate!r} is the same for every row: nothing to check.")
-        table.alter.add_constraint({name: condition.sql()}, commit_properties=stamp(exact=True))
+        table.alter.add_constraint({name: condition.stored_sql()}, commit_properties=stamp(exact=True))
 
     return committer.commit(act).version
 

@@ -11,9 +11,9 @@ What is kept away from the engine, measured on deltalake 1.6.6:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -79,9 +79,10 @@ class Literal(Expression):
 
 @dataclass(frozen=True)
 class Column(Expression):
-    """A column, or a field inside a struct column."""
+    """A column, or a field inside a struct column; `hidden` keeps file statistics of floats out of use."""
 
     path: tuple[str, ...]
+    hidden: bool = True
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -93,9 +94,24 @@ class Column(Expression):
         name = quote_identifier(self.path[0])
         qualified = f"{quote_identifier(alias)}.{name}" if alias else name
         text = qualified + "".join(f"[{quote_text(field)}]" for field in self.path[1:])
-        if pa.types.is_floating(self.type):
+        if self.hidden and pa.types.is_floating(self.type):
             return f"nanvl({text}, {typed_literal(float('nan'), self.type)})"
         return text
+
+
+def stored(expression: Expression) -> Expression:
+    """Return the expression as a table keeps it in a CHECK constraint, where no statistics come into play.
+
+    The engine writes a constraint anew when it adds it, and then cannot read the `nanvl` that hides a column.
+    """
+    changes: dict[str, Any] = {"hidden": False} if isinstance(expression, Column) else {}
+    for field in fields(expression):
+        value = getattr(expression, field.name)
+        if isinstance(value, Expression):
+            changes[field.name] = stored(value)
+        elif isinstance(value, tuple) and all(isinstance(part, Expression) for part in cast("tuple[Any, ...]", value)):
+            changes[field.name] = tuple(map(stored, cast("tuple[Expression, ...]", value)))
+    return replace(expression, **changes)
 
 
 @dataclass(frozen=True)
@@ -225,9 +241,10 @@ def case_of(
 
 def is_null(item: Expression) -> Expression:
     """Return the condition that the value is NULL."""
-    if isinstance(item, Literal):
-        return TRUE if item.value is None else FALSE
-    return Apply(BOOLEAN, _IS_NULL, (settled(item),))
+    operand = settled(item)
+    if isinstance(operand, Literal):
+        return TRUE if operand.value is None else FALSE
+    return Apply(BOOLEAN, _IS_NULL, (operand,))
 
 
 def is_true(item: Expression) -> Expression:
@@ -277,6 +294,16 @@ def falsehood(item: Expression) -> Expression:
             return FALSE
 
 
+def guarded(condition: Expression) -> Expression:
+    """Return the condition in a form that the engine's optimizer can fold to false but never to NULL.
+
+    Only comparisons of columns with values stay bare: they cannot fold, and file statistics are used through them.
+    """
+    if isinstance(condition, Logic) and condition.operator == "AND":
+        return all_of(guarded(item) for item in condition.items)
+    return condition if isinstance(condition, Literal) or _is_plain(condition) else is_true(condition)
+
+
 def settled(item: Expression) -> Expression:
     """Return the same three-valued value without NULL literals, for use as an operand."""
     if item.type != BOOLEAN or not item.holds_null or isinstance(item, Literal):
@@ -303,13 +330,27 @@ def _case(branches: list[tuple[Expression, Expression]], data_type: pa.DataType)
     default = None
     if branches and branches[-1][0] == TRUE:
         default = branches.pop()[1]
-    if branches:
-        return Case(data_type, tuple(branches), default)
-    return default or Literal(data_type, None)
+    if not branches:
+        return default or Literal(data_type, None)
+    if default is not None and all(value == default for _, value in branches):
+        return default
+    return Case(data_type, tuple(branches), default)
 
 
 def _every_branch(case: Case) -> list[tuple[Expression, Expression]]:
     return [*case.branches, (TRUE, case.default or UNKNOWN)]
+
+
+def _is_plain(item: Expression) -> bool:
+    match item:
+        case Logic() | Not():
+            return all(_is_plain(part) for part in item.parts)
+        case Apply():
+            column, *values = item.arguments
+            # Not two columns: of two partition columns, the engine takes any comparison for true.
+            return isinstance(column, Column) and all(isinstance(value, Literal) for value in values)
+        case _:
+            return isinstance(item, Column)
 
 
 def _is_null(item: Expression) -> bool:

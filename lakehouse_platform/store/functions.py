@@ -117,7 +117,7 @@ def _absolute(name: str, arguments: Sequence[Expression]) -> Expression:
 def _concatenated(name: str, arguments: Sequence[Expression]) -> Expression:
     """`concat` takes NULL for an empty text."""
     _check_count(name, arguments, 1, None)
-    given = [settled(_argument(name, item, _TEXT)) for item in arguments if not is_null_literal(item)]
+    given = [_argument(name, item, _TEXT) for item in arguments if not is_null_literal(item)]
     if not given:
         return Literal(_TEXT, "")
     places = ", ".join(f"{{{number}}}" for number in range(len(given)))
@@ -130,9 +130,9 @@ def _first_present(name: str, arguments: Sequence[Expression]) -> Expression:
     _check_count(name, arguments, 1, None)
     shared = common_type(arguments)
     given: list[Expression] = []
-    for item in arguments:
+    for item in map(settled, arguments):
         if not is_null_literal(item):
-            given.append(settled(widened(item, shared)))
+            given.append(widened(item, shared))
         if isinstance(item, Literal) and not is_null_literal(item):
             break  # what follows a constant is never reached
     if not given:

@@ -12,13 +12,17 @@ from typing import Any, cast
 
 from deltalake import DeltaTable
 
-from lakehouse_platform.errors import TimestampOutOfRangeError
+from lakehouse_platform.errors import InvalidTimestampError, TimestampOutOfRangeError
 from lakehouse_platform.model.results import VersionInfo
 from lakehouse_platform.model.times import from_epoch_ms, parse_rfc3339, to_epoch_ms, to_rfc3339
 from lakehouse_platform.store.commit import Committer, Stamp
 from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import list_log
+from lakehouse_platform.store.snapshot import require_known_paths
+
+# A clock that was set back is evened out over as many commits before the first one shown.
+_CONTEXT = 100
 
 
 def history(location: Location, limit: int | None = None) -> list[VersionInfo]:
@@ -28,14 +32,16 @@ def history(location: Location, limit: int | None = None) -> list[VersionInfo]:
         location: The table.
         limit: The most commits to return; None for all.
     """
+    if limit is not None and limit < 1:
+        return []
     with translated(location):
-        entries = open_table(location).history(limit)
+        entries = open_table(location).history(None if limit is None else limit + _CONTEXT)
     infos: list[VersionInfo] = []
     latest_ms = 0
     for entry in reversed(entries):
         latest_ms = max(latest_ms + bool(infos), _time_ms(entry))
         infos.append(_info(entry, latest_ms))
-    return infos[::-1]
+    return infos[::-1][:limit]
 
 
 def last_modified(table: DeltaTable, location: Location) -> datetime:
@@ -49,16 +55,25 @@ def version_at(location: Location, moment: str | datetime) -> int:
     """Return the version that was the newest at a time; a time after the last commit names the newest version.
 
     Raises:
-        InvalidTimestampError: The text is no RFC 3339 time with a zone.
+        InvalidTimestampError: The text is no RFC 3339 time with a zone, or the datetime has none.
         TimestampOutOfRangeError: The time lies before the first version that can still be read.
     """
     instant = parse_rfc3339(moment) if isinstance(moment, str) else moment
+    if instant.tzinfo is None:
+        raise InvalidTimestampError(
+            f"{instant.isoformat()} has no time zone: make it aware, for example with tzinfo=UTC.",
+            timestamp=instant.isoformat(),
+        )
     wanted = to_epoch_ms(instant)
     first = list_log(location).first_readable
     past = [info for info in history(location) if info.version >= first]
     for info in past:
         if to_epoch_ms(info.timestamp) <= wanted:
             return info.version
+    if not past:
+        raise TimestampOutOfRangeError(
+            f"The log of table {location.name} holds no commit times any more: read it by version.", table=location.name
+        )
     oldest = past[-1]
     raise TimestampOutOfRangeError(
         f"Table {location.name} was not there at {to_rfc3339(instant)}: its first readable version is "
@@ -79,6 +94,7 @@ def restore(committer: Committer, version: int) -> int:
 
     def act(table: DeltaTable, stamp: Stamp) -> None:
         if table.version() != version:
+            require_known_paths(table, "restoring", committer.location.name)
             table.restore(version, commit_properties=stamp())
 
     return committer.commit(act).version

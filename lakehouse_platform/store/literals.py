@@ -140,7 +140,7 @@ def _typed_literal(value: Any, data_type: pa.DataType) -> str:
         return f"DATE {quote_text(value.isoformat())}"
     if pa.types.is_timestamp(data_type):
         return sql_cast(quote_text(_timestamp_text(value, data_type)), plain_type(data_type))
-    if plain_type(data_type) == pa.binary():
+    if plain_type(data_type) == pa.binary() and not isinstance(value, int):
         return f"X{quote_text(bytes(value).hex())}"
     if plain_type(data_type) == pa.string() and isinstance(value, str):
         return quote_text(value)

@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake.fs import DeltaStorageHandler
 
@@ -40,19 +42,20 @@ class Location:
         """Return the location that a path or URI names; relative paths count from the working directory.
 
         Raises:
-            InvalidNameError: The scheme is unknown, or the path has characters that Delta readers break on.
+            InvalidNameError: The scheme is unknown, the path has characters that Delta readers break on, or the URI
+                holds credentials, which belong into the options.
         """
         plain = os.fspath(text)
+        if not plain:
+            raise InvalidNameError("The path is empty: name a directory or a URI, such as ./lakehouse.")
         if not _SCHEME.match(plain):
-            return cls(_checked(str(Path(plain).expanduser().absolute()), plain), options or {})
+            return cls(_local(plain), options or {})
         parts = urlsplit(plain)
         if parts.scheme == "file":
-            return cls(_checked(unquote(parts.path).rstrip("/") or "/", plain), options or {})
-        if parts.scheme not in _REMOTE_SCHEMES:
-            raise InvalidNameError(
-                f"URI scheme {parts.scheme!r} is unknown: use a local path, s3://, az:// or abfss://.", uri=parts.scheme
-            )
-        return cls(_checked(plain.rstrip("/"), plain), options or {})
+            if parts.netloc not in {"", "localhost"}:
+                raise InvalidNameError(f"file://{parts.netloc}/… names another machine: write file:///path.")
+            return cls(_local(unquote(parts.path)), options or {})
+        return cls(_remote(plain, parts), options or {})
 
     @property
     def is_local(self) -> bool:
@@ -76,13 +79,35 @@ class Location:
 
     def child(self, name: str) -> Location:
         """Return the location `name` below this one."""
-        return Location(f"{self.uri}/{name}", self.options)
+        return Location(f"{self.uri.rstrip('/')}/{name}", self.options)
 
     def filesystem(self) -> pafs.FileSystem:
         """Return a filesystem whose root is this location."""
         if self.is_local:
             return pafs.SubTreeFileSystem(self.uri, pafs.LocalFileSystem())
-        return pafs.PyFileSystem(DeltaStorageHandler(self.uri, dict(self.options)))
+        return pafs.PyFileSystem(_ObjectStore(self.uri, dict(self.options)))
+
+
+class _ObjectStore(DeltaStorageHandler):
+    """The engine's object store as a filesystem that can also be written to."""
+
+    def open_output_stream(self, path: str, metadata: dict[str, str] | None = None) -> pa.PythonFile:
+        """Open a new object for writing."""
+        return pa.PythonFile(_BytesSink(self._handler.open_output_stream(path, metadata)))
+
+
+class _BytesSink:
+    """Hands the engine's output stream the bytes that it insists on; pyarrow gives it buffers (deltalake 1.6.6)."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, data: Any) -> int:
+        """Write and return the number of bytes."""
+        return self._stream.write(bytes(data))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def looks_like_location(text: str) -> bool:
@@ -90,10 +115,39 @@ def looks_like_location(text: str) -> bool:
     return "/" in text or os.sep in text or text in {".", ".."} or text.startswith("~")
 
 
-def _checked(path: str, written: str) -> str:
+def _local(path: str) -> str:
+    try:
+        absolute = Path(path).expanduser().absolute()
+    except RuntimeError as error:
+        raise InvalidNameError(f"{path!r} names the home directory of a user that is not known here.") from error
+    # Behind a symbolic link ".." is another directory than the text suggests: ask the file system.
+    plain = str(absolute.resolve() if ".." in absolute.parts else absolute)
+    _refuse_forbidden(plain)
+    return os.path.normpath(plain)
+
+
+def _remote(uri: str, parts: SplitResult) -> str:
+    if parts.scheme not in _REMOTE_SCHEMES:
+        raise InvalidNameError(
+            f"URI scheme {parts.scheme!r} is unknown: use a local path, s3://, az:// or abfss://.", uri=parts.scheme
+        )
+    # In abfss:// the part before "@" is the container. The text itself is never shown: it may hold a secret.
+    if parts.password is not None or parts.query or (parts.username and not parts.scheme.startswith("abfs")):
+        raise InvalidNameError(
+            f"This {parts.scheme}:// URI holds credentials or a query: give them as storage options instead.",
+            uri=parts.scheme,
+        )
+    if not parts.hostname or {".", "..", ""} & set(parts.path.strip("/").split("/")[:-1]) or parts.path.endswith("/.."):
+        raise InvalidNameError(
+            f"{uri!r} names no bucket, or has '.', '..' or an empty part in its path: write it out.", uri=uri
+        )
+    plain = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
+    _refuse_forbidden(uri)
+    return plain
+
+
+def _refuse_forbidden(path: str) -> None:
     if found := _FORBIDDEN.search(path):
         raise InvalidNameError(
-            f"Path {written!r} contains {found[0]!r}, which Delta readers break on: choose another directory.",
-            path=written,
+            f"Path {path!r} contains {found[0]!r}, which Delta readers break on: choose another directory.", path=path
         )
-    return os.path.normpath(path) if path.startswith("/") else path

@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, QueryBuilder
 
-from lakehouse_platform.errors import InvalidRowsError, SchemaMismatchError
+from lakehouse_platform.errors import InvalidRowsError, SchemaMismatchError, UnsupportedFeatureError
 from lakehouse_platform.model.results import MergeResult
 from lakehouse_platform.store.cast import conform
 from lakehouse_platform.store.commit import Committer, Stamp
 from lakehouse_platform.store.keys import check_absent, check_distinct, check_key_columns, inferred_key
+from lakehouse_platform.store.partitions import check_partition_texts
 from lakehouse_platform.store.predicates import quote_identifier
 from lakehouse_platform.store.rows import Held, RowsIn, as_table, hold
-from lakehouse_platform.store.snapshot import arrow_schema, primary_key
+from lakehouse_platform.store.snapshot import arrow_schema, primary_key, require_known_paths
 
 OPERATION_COLUMN = "_op"
 
@@ -74,8 +75,10 @@ def merge(
         name = committer.location.name
         schema = arrow_schema(table)
         key = merge_key(table, on, name)
-        source = held if isinstance(held, MergeSource) else MergeSource(merge_rows(held, schema, name), {})
-        source = prepare_source(source, schema, key, name, evolve=evolve)
+        require_known_paths(table, "merging", name)
+        given = held if isinstance(held, MergeSource) else _without_gaps(held, schema, name, evolve=evolve)
+        source = prepare_source(given, schema, key, name, evolve=evolve)
+        check_partition_texts(source.rows, table.metadata().partition_columns, name)
         check_absent(table, source.rows.filter(_is(source.rows, RowOperation.INSERT)), key, name)
         if source.rows.num_rows == 0:
             return {}
@@ -96,8 +99,15 @@ def merge_key(table: DeltaTable, on: Sequence[str] | None, name: str) -> tuple[s
 
     Raises:
         SchemaMismatchError: The table has another declared key than `on`, or none can be found.
+        UnsupportedFeatureError: The table has a column `_op` of its own.
     """
     schema = arrow_schema(table)
+    if OPERATION_COLUMN in schema.names:
+        raise UnsupportedFeatureError(
+            f"Table {name} has a column named {OPERATION_COLUMN}, which a merge reads as the operation of each row: "
+            "use update, delete and append on it.",
+            table=name,
+        )
     declared = primary_key(table)
     if declared and on is not None and set(on) != set(declared):
         raise SchemaMismatchError(
@@ -149,13 +159,17 @@ def prepare_source(
     return MergeSource(typed, source.given)
 
 
-def merge_rows(held: Held, schema: pa.Schema, name: str) -> pa.Table:
+def merge_rows(held: Held, schema: pa.Schema, name: str, *, evolve: bool = False) -> pa.Table:
     """Return held rows as a table; a list of mappings gets only the columns that some row has."""
     if isinstance(held, list):
         wanted = pa.schema([*(f.with_nullable(True) for f in schema), pa.field(OPERATION_COLUMN, pa.string())])
-        present = [field for field in wanted if any(field.name in row for row in held)]
-        return as_table(held, pa.schema(present), name=name)
+        present = [field for field in wanted if not held or any(field.name in row for row in held)]
+        return as_table(held, pa.schema(present), name=name, evolve=evolve)
     return held.read_all() if isinstance(held, pa.RecordBatchReader) else held
+
+
+def _without_gaps(held: Held, schema: pa.Schema, name: str, *, evolve: bool) -> MergeSource:
+    return MergeSource(merge_rows(held, schema, name, evolve=evolve), {})
 
 
 def _operations(rows: pa.Table) -> pa.ChunkedArray:

@@ -18,7 +18,7 @@ from lakehouse_platform.store.log import LOG_DIRECTORY
 from lakehouse_platform.store.memory_sql import query_arrow
 from lakehouse_platform.store.partitions import partition_text, partition_values
 from lakehouse_platform.store.predicates import parse_predicate, quote_identifier
-from lakehouse_platform.store.snapshot import arrow_schema, require_plain_columns
+from lakehouse_platform.store.snapshot import arrow_schema, require_known_paths, require_plain_columns
 
 _MB = 1_000_000
 # deltalake spills a Z-order's sort to disk beyond this; 0.9 GB peak at 10 M rows (measured), so it fits small machines.
@@ -42,6 +42,7 @@ def compact(committer: Committer, target_file_mb: int | None = None, where: str 
 
     def act(table: DeltaTable, stamp: Stamp) -> Mapping[str, Any]:
         require_plain_columns(table, "compaction", committer.location.name)
+        require_known_paths(table, "compaction", committer.location.name)
         filters = _filters(table, where)
         return table.optimize.compact(partition_filters=filters, target_size=target, commit_properties=stamp())
 
@@ -66,6 +67,7 @@ def z_order(
 
     def act(table: DeltaTable, stamp: Stamp) -> Mapping[str, Any]:
         require_plain_columns(table, "Z-order", committer.location.name)
+        require_known_paths(table, "Z-order", committer.location.name)
         _check_z_order(table, columns, committer.location.name)
         return table.optimize.z_order(
             list(columns),

@@ -28,8 +28,10 @@ from lakehouse_platform.store.expressions import (
     Column,
     Literal,
     all_of,
+    guarded,
     is_null,
     settled,
+    stored,
     truth,
 )
 from lakehouse_platform.store.expressions import (
@@ -76,6 +78,10 @@ class Predicate:
         """
         return self.condition.sql(alias)
 
+    def stored_sql(self) -> str:
+        """Return the SQL text to keep in the table as a CHECK constraint."""
+        return stored(self.condition).sql()
+
 
 @dataclass(frozen=True, slots=True)
 class Expression:
@@ -107,8 +113,17 @@ def parse_predicate(text: str, schema: pa.Schema) -> Predicate:
     Raises:
         InvalidPredicateError: It is not one whole boolean expression over the columns; the message says where or why.
     """
+    return _predicate(bind_condition(text, schema))
+
+
+def bind_condition(text: str, schema: pa.Schema) -> TypedExpression:
+    """Return the typed condition of a text, in three-valued logic: not yet fit for the engine.
+
+    Raises:
+        InvalidPredicateError: See `parse_predicate`.
+    """
     try:
-        return Predicate(truth(Binder(schema).condition(parse_syntax(text))))
+        return Binder(schema).condition(parse_syntax(text))
     except RecursionError as error:
         raise _too_deep(text) from error
 
@@ -134,7 +149,7 @@ def equals(schema: pa.Schema, values: Mapping[str, Any]) -> Predicate:
         InvalidPredicateError: A column is unknown, or a value is not of its type.
     """
     tests = [_equals(_column(schema, name), value) for name, value in values.items()]
-    return Predicate(truth(all_of(tests)))
+    return _predicate(all_of(tests))
 
 
 def is_in(column: str, values: Iterable[Any], data_type: pa.DataType) -> Predicate:
@@ -145,7 +160,11 @@ def is_in(column: str, values: Iterable[Any], data_type: pa.DataType) -> Predica
     """
     item = Column(plain_type(data_type), (column,))
     options = [_value(item, value) for value in values if value is not None]
-    return Predicate(truth(contained(item, options)))
+    return _predicate(contained(item, options))
+
+
+def _predicate(condition: TypedExpression) -> Predicate:
+    return Predicate(guarded(truth(condition)))
 
 
 def _equals(column: Column, value: Any) -> TypedExpression:

@@ -52,12 +52,29 @@ def as_table(held: Held, schema: pa.Schema, *, name: str, evolve: bool = False) 
     Raises:
         InvalidRowsError, SchemaMismatchError, LossyCastError, ConstraintViolationError: See `conform`.
     """
-    if isinstance(held, list) and not evolve:
-        return conform(rows_from_values(held, schema), schema, name=name)
-    return conform(_arrow(held), schema, name=name, evolve=evolve)
-
-
-def _arrow(held: Held) -> pa.Table:
     if isinstance(held, list):
-        return pa.Table.from_pylist([dict(row) for row in held])
-    return held.read_all() if isinstance(held, pa.RecordBatchReader) else held
+        rows = _from_mappings(held, schema, evolve=evolve)
+    else:
+        rows = held.read_all() if isinstance(held, pa.RecordBatchReader) else held
+    return conform(rows, schema, name=name, evolve=evolve)
+
+
+def _from_mappings(held: list[Mapping[str, Any]], schema: pa.Schema, *, evolve: bool) -> pa.Table:
+    names = set(schema.names)
+    new = dict.fromkeys(column for row in held for column in row if column not in names) if evolve else {}
+    if not new:
+        return rows_from_values(held, schema)
+    rows = rows_from_values([{key: row[key] for key in row if key in names} for row in held], schema)
+    for column in new:
+        rows = rows.append_column(column, _inferred([row.get(column) for row in held], column))
+    return rows
+
+
+def _inferred(values: list[Any], column: str) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError) as error:
+        raise InvalidRowsError(
+            f"No one type holds the values of new column {column!r} ({error}): give an Arrow table, or add it first.",
+            column=column,
+        ) from error

@@ -9,6 +9,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from lakehouse_platform.errors import UnsupportedFeatureError
@@ -18,6 +19,10 @@ from lakehouse_platform.store.cast import plain_type
 from lakehouse_platform.store.properties import declared_key
 
 _CONSTRAINT_PREFIX = "delta.constraints."
+# What the engine leaves as it is in a path, and the "%XX" that it makes itself (deltalake 1.6.6, tried with each byte).
+_USUAL_PATH = (
+    r"^(?:[!$&'()+,\-./0-9:;=@A-Z_a-z~]|%(?:[01][0-9A-F]|2[0235A]|3[CEF]|5[BCDE]|60|7[BCDF]|[89A-F][0-9A-F]))*$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,4 +121,24 @@ def require_plain_columns(table: DeltaTable, operation: str, name: str) -> None:
             "run it in the system that wrote the table.",
             table=name,
             feature="columnMapping",
+        )
+
+
+def require_known_paths(table: DeltaTable, operation: str, name: str) -> None:
+    """Refuse to take files out of a table whose log writes their paths in another way than the engine does.
+
+    The engine encodes each path anew in the entry that removes a file (deltalake 1.6.6). If the writer of the table left
+    "ü" as it is, as Spark does in partition directories, that entry names no file, and the old rows stay beside the new.
+
+    Raises:
+        UnsupportedFeatureError: A live file has such a path.
+    """
+    paths = add_actions(table).column("path")
+    usual = pc.call_function("match_substring_regex", [paths], pc.MatchSubstringOptions(_USUAL_PATH))
+    if pc.call_function("all", [usual]).as_py() is False:
+        raise UnsupportedFeatureError(
+            f"Table {name} has data file paths that only the system that wrote them can remove, for example "
+            f"{paths.filter(pc.call_function('invert', [usual]))[0].as_py()!r}: use that system for {operation}, "
+            "or copy the table's rows into a new table.",
+            table=name,
         )

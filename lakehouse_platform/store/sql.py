@@ -1,55 +1,91 @@
-"""TEMPORARY, by the lead: engineer A replaces this file with the sandboxed one (same names)."""
+"""Read-only SQL over the lakehouse's tables: sandboxed, limited, streamed."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 
-from lakehouse_platform.store.cast import plain_schema
+from lakehouse_platform.errors import TableNotFoundError
+from lakehouse_platform.store.scan import Rows
+from lakehouse_platform.store.sql_plan import plan_query
+from lakehouse_platform.store.sql_pool import execute_apart
+from lakehouse_platform.store.sql_run import SqlLimits, execute
+
+__all__ = ["SqlLimits", "SqlResult", "run_sql"]
+
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
+Tables = Mapping[str, DeltaTable] | Callable[[str], DeltaTable]
 
 
-@dataclass(frozen=True, slots=True)
-class SqlLimits:
-    max_rows: int | None = None
-    memory_mb: int | None = None
-    timeout_seconds: float | None = None
+class SqlResult(Rows):
+    """The rows of a query; each reading after the first runs the query again, on the same versions of its tables."""
 
-
-@dataclass(frozen=True, slots=True)
-class SqlResult:
-    schema: pa.Schema
-    table: pa.Table
-
-    def reader(self) -> pa.RecordBatchReader:
-        return self.table.to_reader()
-
-    def to_arrow(self) -> pa.Table:
-        return self.table
-
-    def to_pylist(self) -> list[dict[str, Any]]:
-        return self.table.to_pylist()
-
-    def to_polars(self) -> Any:
-        import polars as pl
-
-        return pl.from_arrow(self.table)
+    __slots__ = ()
 
 
 def run_sql(
-    text: str, tables: Mapping[str, DeltaTable] | Callable[[str], DeltaTable], limits: SqlLimits
+    text: str, tables: Tables, limits: SqlLimits, *, names: Callable[[], Iterable[str]] | None = None
 ) -> SqlResult:
-    builder = QueryBuilder()
-    if callable(tables):
-        for name in set(re.findall(r"(?i)(?:from|join)\s+\"?([A-Za-z0-9_.-]+)", text)):
-            builder.register(name, tables(name))
-    else:
-        for name, table in tables.items():
-            builder.register(name, table)
-    result = pa.table(builder.execute(text))
-    plain = plain_schema(result.schema)
-    return SqlResult(plain, result.cast(plain))
+    """Run one read-only query (SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES).
+
+    Names are case-sensitive. Only the tables that the query reads are opened.
+
+    Args:
+        text: The query.
+        tables: The tables by name, or what opens one and raises TableNotFoundError.
+        limits: What the query may use.
+        names: Lists the tables for SHOW TABLES, where `tables` is a function.
+
+    Raises:
+        SqlNotAllowedError: The text would write, change settings, or is more than one statement.
+        InvalidSqlError: The text does not parse or does not fit the tables; while reading: a value makes it fail.
+        TableNotFoundError: It reads from a table that does not exist.
+        QueryLimitError: While reading: a limit is exceeded.
+    """
+    if _SHOW_TABLES.fullmatch(text) and (listed := names or (None if callable(tables) else lambda: tables)):
+        shown = pa.table({"table_name": pa.array(sorted(listed()), pa.string())})
+        return SqlResult(shown.schema, shown.to_reader)
+    opener = tables if callable(tables) else _opener(tables)
+    if limits.timeout_seconds is not None:
+        start = _remembering(opener)
+        return _result(lambda: execute_apart(text, start, limits))
+    plan = plan_query(text, opener)
+    return _result(lambda: execute(plan, limits))
+
+
+def _result(start: Callable[[], pa.RecordBatchReader]) -> SqlResult:
+    first = start()
+    waiting = [first]
+
+    def reader() -> pa.RecordBatchReader:
+        return waiting.pop() if waiting else start()
+
+    return SqlResult(first.schema, reader)
+
+
+def _opener(tables: Mapping[str, DeltaTable]) -> Callable[[str], DeltaTable]:
+    def open_table(name: str) -> DeltaTable:
+        if name in tables:
+            return tables[name]
+        close = difflib.get_close_matches(name, list(tables), n=3) or list(tables)
+        raise TableNotFoundError(
+            f"Table {name!r} is unknown; there is {', '.join(map(repr, close))}.", table=name
+        )
+
+    return open_table
+
+
+def _remembering(opener: Callable[[str], DeltaTable]) -> Callable[[str], DeltaTable]:
+    """Open each table once, so that every reading of a result sees the same version."""
+    opened: dict[str, DeltaTable] = {}
+
+    def open_table(name: str) -> DeltaTable:
+        if name not in opened:
+            opened[name] = opener(name)
+        return opened[name]
+
+    return open_table

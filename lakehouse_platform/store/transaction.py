@@ -17,11 +17,16 @@ import polars as pl
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from lakehouse_platform.errors import CommitOutcomeUnknownError, TransactionClosedError, UnsupportedFeatureError
+from lakehouse_platform.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    TransactionClosedError,
+    UnsupportedFeatureError,
+)
 from lakehouse_platform.model.results import DeleteResult, MergeResult, UpdateResult
 from lakehouse_platform.store.cast import conform
 from lakehouse_platform.store.commit import Committer, Stamp
-from lakehouse_platform.store.engine import open_table
+from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.files import file_paths, read_files
 from lakehouse_platform.store.keys import check_absent, check_distinct, key_range
 from lakehouse_platform.store.memory_sql import query_arrow
@@ -41,12 +46,20 @@ from lakehouse_platform.store.snapshot import (
     data_files,
     has_deletion_vectors,
     primary_key,
+    require_known_paths,
     uses_column_mapping,
 )
+from lakehouse_platform.store.log import read_commit
 from lakehouse_platform.store.limits import sql_limits
 from lakehouse_platform.store.sql import SqlResult, run_sql
 from lakehouse_platform.store.workspace import Workspace
 from lakehouse_platform.store.writes import assignments_sql
+
+# Key columns are numbered while rows are matched, so that none can have these names.
+_ROW = "row"
+_SOURCE = "source"
+# Actions of a commit that takes nothing away: commits made of these alone may stand between our version and ours.
+_APPENDS = {"commitInfo", "add", "txn"}
 
 
 class Transaction:
@@ -77,6 +90,10 @@ class Transaction:
         return self._version
 
     def __enter__(self) -> Self:
+        if self._base is not None:
+            raise TransactionClosedError(
+                f"This transaction on {self._name} was used before: begin a new one.", table=self._name
+            )
         location = self._committer.location
         self._base = open_table(location)
         if uses_column_mapping(self._base) or has_deletion_vectors(self._base):
@@ -85,6 +102,7 @@ class Transaction:
                 "change it by single operations.",
                 table=self._name,
             )
+        require_known_paths(self._base, "a transaction", self._name)
         self._workspace = Workspace(self._base, location)
         return self
 
@@ -213,8 +231,9 @@ class Transaction:
 
     def _publish(self, actions: list[Any]) -> int:
         def act(table: DeltaTable, stamp: Stamp) -> None:
-            # On a keyed table any concurrent write might have taken one of our keys: compare and swap.
-            properties = stamp(exact=bool(primary_key(table)))
+            # Compare and swap: the engine does not see that a file we remove was compacted away meanwhile, and the rows
+            # would be there twice (deltalake 1.6.6). What may have happened since our version, `_check_rivals` knows.
+            properties = stamp(exact=True)
             table.create_write_transaction(
                 actions,
                 "append",
@@ -223,13 +242,29 @@ class Transaction:
                 commit_properties=properties,
             )
 
-        return self._committer.commit(act, base=self._base_version()).version
+        return self._committer.commit(act, guard=self._check_rivals, silent=True).version
+
+    def _check_rivals(self, newest: DeltaTable) -> None:
+        """Refuse every commit since our version but plain appends; on a keyed table those too, for they bring keys."""
+        location = self._committer.location
+        for version in range(self._base_version() + 1, newest.version() + 1):
+            with translated(location):
+                actions = read_commit(location, version)
+            if all("commitInfo" in action for action in actions):
+                continue
+            if primary_key(newest) or any(not _APPENDS & action.keys() for action in actions):
+                raise CommitConflictError(
+                    f"Another writer changed table {self._name} in version {version}, which this transaction did not see; "
+                    "nothing was written. Begin a new transaction and repeat the changes.",
+                    table=self._name,
+                    version=version,
+                )
 
     def _merge(self, source: pa.Table, schema: pa.Schema, key: Sequence[str]) -> tuple[int, int, int]:
         taken: set[int] = set()
         updated = deleted = 0
         copy = self._open()
-        for path in self._candidates(copy, key_range(source, key[0])):
+        for path in self._candidates(copy, key_range(source, key[0])) if source.num_rows else []:
             rows = self._read(copy, path)
             result = _merge_file(rows, source, key)
             if not result.matched:
@@ -301,11 +336,11 @@ class _MergedFile:
 
 
 def _merge_file(rows: pa.Table, source: pa.Table, key: Sequence[str]) -> _MergedFile:
-    ours = _indexed(rows, key, "row")
-    theirs = _indexed(source, key, "source")
-    pairs = ours.join(theirs, on=list(key), how="inner")
-    operations = source.column(OPERATION_COLUMN).take(pairs.get_column("source").to_arrow()).to_pylist()
-    hits = list(zip(pairs.get_column("row").to_list(), pairs.get_column("source").to_list(), operations, strict=True))
+    ours = _indexed(rows, key, _ROW)
+    theirs = _indexed(source, key, _SOURCE)
+    pairs = ours.join(theirs, on=[str(number) for number in range(len(key))], how="inner")
+    operations = source.column(OPERATION_COLUMN).take(pairs.get_column(_SOURCE).to_arrow()).to_pylist()
+    hits = list(zip(pairs.get_column(_ROW).to_list(), pairs.get_column(_SOURCE).to_list(), operations, strict=True))
     deleted = [row for row, _, operation in hits if operation == RowOperation.DELETE]
     updated = [(row, src) for row, src, operation in hits if operation != RowOperation.DELETE]
     gone = {row for row, _ in updated}.union(deleted)
@@ -331,7 +366,8 @@ def _insertable(source: pa.Table, taken: set[int]) -> pa.Table:
 
 
 def _indexed(rows: pa.Table, key: Sequence[str], index: str) -> pl.DataFrame:
-    return cast("pl.DataFrame", pl.from_arrow(rows.select(list(key)))).with_row_index(index)
+    keys = pa.table({str(number): rows.column(name) for number, name in enumerate(key)})
+    return cast("pl.DataFrame", pl.from_arrow(keys)).with_row_index(index)
 
 
 def _updated(name: str, expression: str | None, condition: str) -> str:

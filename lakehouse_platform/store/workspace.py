@@ -10,21 +10,24 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
+from lakehouse_platform.store.checks import named_violations
 from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import LOG_DIRECTORY, Action, commit_file, list_log, read_commit
-from lakehouse_platform.store.partitions import partition_text
-from lakehouse_platform.store.properties import CHANGE_DATA_FEED
+from lakehouse_platform.store.partitions import check_partition_texts, partition_text
+from lakehouse_platform.store.properties import CHANGE_DATA_FEED, CHECKPOINT_INTERVAL
 from lakehouse_platform.store.snapshot import add_actions, arrow_schema, properties
 
 DIRECTORY_PREFIX = "tx-"
+_NEVER = str(2**31 - 1)
 
 
 class Workspace:
@@ -39,7 +42,6 @@ class Workspace:
         self._owner = owner
         self._root = f"{owner.uri}/" if not owner.is_local else f"file://{owner.uri}/"
         self._partitions = base.metadata().partition_columns
-        self._schema = base.schema()
         self._base_files = {row["path"]: row for row in add_actions(base).to_pylist()}
         self._write_log(base)
 
@@ -47,10 +49,12 @@ class Workspace:
         """Open the copy as it stands."""
         return open_table(self.location)
 
-    def add(self, rows: pa.Table | pa.RecordBatchReader) -> None:
+    def add(self, rows: pa.Table) -> None:
         """Add rows; the engine checks constraints and writes the files."""
-        with translated(self._owner):
-            write_deltalake(self.open(), rows, mode="append")
+        copy = self.open()
+        check_partition_texts(rows, self._partitions, self._owner.name)
+        with translated(self._owner), named_violations(copy, rows, self._owner.name):
+            write_deltalake(copy, rows, mode="append")
 
     def drop(self, paths: Iterable[str]) -> None:
         """Take files out of the copy.
@@ -58,11 +62,10 @@ class Workspace:
         Args:
             paths: As `open_paths` gives them.
         """
-        copy = self.open()
-        rows = {row["path"]: row for row in add_actions(copy).to_pylist()}
-        removals: list[Any] = [self._removal(rows[path], path) for path in paths]
-        with translated(self._owner):
-            copy.create_write_transaction(removals, "append", self._schema, partition_by=self._partitions)
+        # Written by hand: the engine would encode the paths anew, and then they would name no file of the log.
+        now = time.time_ns() // 1_000_000
+        removals = [{"remove": {"path": path, "deletionTimestamp": now, "dataChange": True}} for path in paths]
+        self._write_commit(self.open().version() + 1, removals)
 
     def net_change(self) -> tuple[list[AddAction], list[RemoveAction]]:
         """Return the actions that turn the table's version into the copy."""
@@ -84,13 +87,14 @@ class Workspace:
         """Return a path of the copy's log as a path relative to the table."""
         return path.removeprefix(self._root) if path.startswith(self._root) else f"{self.location.name}/{path}"
 
+    # The engine encodes the paths of hand-made actions once more than those it reads from a log, hence `unquote`.
     def _own_adds(self) -> list[Action]:
         commits = (read_commit(self.location, version) for version in list_log(self.location).commits[1:])
         return [cast("Action", action["add"]) for actions in commits for action in actions if "add" in action]
 
     def _addition(self, add: Action) -> AddAction:
         return AddAction(
-            path=f"{self.location.name}/{add['path']}",
+            path=unquote(f"{self.location.name}/{add['path']}"),
             size=int(add["size"]),
             partition_values=add["partitionValues"],
             modification_time=int(add["modificationTime"]),
@@ -100,7 +104,7 @@ class Workspace:
 
     def _removal(self, row: Mapping[str, Any], path: str) -> RemoveAction:
         return RemoveAction(
-            path=path,
+            path=unquote(path),
             data_change=True,
             deletion_timestamp=time.time_ns() // 1_000_000,
             size=row["size_bytes"],
@@ -108,12 +112,17 @@ class Workspace:
         )
 
     def _write_log(self, base: DeltaTable) -> None:
-        actions = [_protocol(base), _metadata(base), *(self._base_add(row, base) for row in self._base_files.values())]
+        if self.location.is_local:
+            self._owner.filesystem().create_dir(f"{self.location.name}/{LOG_DIRECTORY}")
+        files = [self._base_add(row, base) for row in self._base_files.values()]
+        self._write_commit(0, [_protocol(base), _metadata(base), *files])
+
+    def _write_commit(self, version: int, actions: Sequence[Action]) -> None:
         text = "\n".join(json.dumps(action) for action in actions)
-        filesystem = self.location.filesystem() if not self.location.is_local else self._owner.filesystem()
-        prefix = "" if not self.location.is_local else f"{self.location.name}/"
-        filesystem.create_dir(prefix + LOG_DIRECTORY)
-        with filesystem.open_output_stream(prefix + commit_file(0)) as stream:
+        with (
+            translated(self._owner),
+            self.location.filesystem().open_output_stream(commit_file(version)) as stream,
+        ):
             stream.write(text.encode())
 
     def _base_add(self, row: Mapping[str, Any], base: DeltaTable) -> Action:
@@ -147,7 +156,8 @@ def _protocol(table: DeltaTable) -> Action:
 def _metadata(table: DeltaTable) -> Action:
     metadata = table.metadata()
     # Change files would be written into the copy; readers derive the changes from the final commit's files instead.
-    configuration = {key: value for key, value in properties(table).items() if key != CHANGE_DATA_FEED}
+    # A checkpoint would clean up the copy's log, which `net_change` reads whole.
+    configuration = {**properties(table), CHANGE_DATA_FEED: "false", CHECKPOINT_INTERVAL: _NEVER}
     return {
         "metaData": {
             "id": str(metadata.id),

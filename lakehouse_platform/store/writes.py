@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, cast
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from lakehouse_platform.errors import ConstraintViolationError, InvalidRowsError, SchemaMismatchError
+from lakehouse_platform.errors import InvalidRowsError, SchemaMismatchError
 from lakehouse_platform.model.results import DeleteResult, UpdateResult
 from lakehouse_platform.store.cast import conform_stream
+from lakehouse_platform.store.checks import first_row_outside, named_violations
 from lakehouse_platform.store.commit import AppTransaction, Committer, Stamp
 from lakehouse_platform.store.keys import check_absent, check_distinct
+from lakehouse_platform.store.partitions import check_partition_texts
 from lakehouse_platform.store.predicates import parse_expression, parse_predicate, quote_identifier
 from lakehouse_platform.store.properties import allows_evolution
 from lakehouse_platform.store.rows import Held, RowsIn, as_table, hold
-from lakehouse_platform.store.snapshot import arrow_schema, primary_key, require_plain_columns
+from lakehouse_platform.store.snapshot import (
+    arrow_schema,
+    primary_key,
+    require_known_paths,
+    require_plain_columns,
+)
 from lakehouse_platform.store.stream import Stream
 
 def append(
@@ -44,7 +51,9 @@ def append(
         wider = evolve or allows_evolution(table.metadata().configuration)
         rows = _prepared(held, table, committer.location.name, evolve=wider, beside_existing=True)
         if isinstance(rows, Stream) or rows.num_rows or len(rows.schema) > len(arrow_schema(table)):
-            _write(table, rows, stamp(exact=bool(primary_key(table))), mode="append", evolve=wider)
+            _write(
+                table, rows, stamp(exact=bool(primary_key(table))), committer.location.name, mode="append", evolve=wider
+            )
 
     return committer.commit(act, rerun=_replayable(held), transaction=transaction).version
 
@@ -58,8 +67,10 @@ def overwrite(committer: Committer, data: RowsIn, *, evolve: bool = False) -> in
     held = hold(data)
 
     def act(table: DeltaTable, stamp: Stamp) -> None:
+        require_known_paths(table, "overwriting", committer.location.name)
         rows = _prepared(held, table, committer.location.name, evolve=evolve)
-        _write(table, rows, stamp(), mode="overwrite", evolve=evolve)
+        # The engine would let a concurrent append's rows stay beside the new ones: compare and swap.
+        _write(table, rows, stamp(exact=True), committer.location.name, mode="overwrite", evolve=evolve)
 
     return committer.commit(act, rerun=_replayable(held)).version
 
@@ -70,6 +81,7 @@ def overwrite_where(committer: Committer, predicate: str, data: RowsIn) -> int:
     Raises:
         InvalidPredicateError: The predicate is not one whole condition.
         InvalidRowsError: A new row does not fulfil the predicate.
+        ConstraintViolationError: A new row breaks a constraint.
         DuplicateKeyError: A new row's key stands in a row that stays.
     """
     held = hold(data)
@@ -77,6 +89,7 @@ def overwrite_where(committer: Committer, predicate: str, data: RowsIn) -> int:
 
     def act(table: DeltaTable, stamp: Stamp) -> None:
         require_plain_columns(table, "overwriting", name)
+        require_known_paths(table, "overwriting", name)
         schema = arrow_schema(table)
         condition = parse_predicate(predicate, schema)
         rows = as_table(held, schema, name=name)
@@ -85,19 +98,19 @@ def overwrite_where(committer: Committer, predicate: str, data: RowsIn) -> int:
             if rows.num_rows:
                 raise InvalidRowsError(f"No row can fulfil {predicate!r}, so none can be written in its place.")
             return
+        if row := first_row_outside(rows, condition):
+            raise InvalidRowsError(
+                f"Row {row} does not fulfil {predicate!r}, in whose place the rows are written. Nothing was written.",
+                row=row,
+            )
         if key:
             check_distinct(rows, key, name)
             check_absent(table, rows, key, name, outside=condition.sql())
         where = None if condition.is_always else condition.sql()
-        _write(table, rows, stamp(exact=bool(key)), mode="overwrite", predicate=where)
+        # As in `overwrite`: a file that was compacted meanwhile would stay beside the new rows.
+        _write(table, rows, stamp(exact=True), name, mode="overwrite", predicate=where)
 
-    try:
-        return committer.commit(act, rerun=_replayable(held)).version
-    except ConstraintViolationError as error:
-        raise InvalidRowsError(
-            f"Rows written in place of those that fulfil {predicate!r} must fulfil it too, and the table's constraints. "
-            f"Nothing was written ({error.message})"
-        ) from error
+    return committer.commit(act, rerun=_replayable(held)).version
 
 
 def delete(committer: Committer, predicate: str) -> DeleteResult:
@@ -111,6 +124,7 @@ def delete(committer: Committer, predicate: str) -> DeleteResult:
         condition = parse_predicate(predicate, arrow_schema(table))
         if condition.is_never:
             return {}
+        require_known_paths(table, "deleting", committer.location.name)
         return table.delete(None if condition.is_always else condition.sql(), commit_properties=stamp())
 
     done = committer.commit(act)
@@ -137,6 +151,7 @@ def update(committer: Committer, assignments: Mapping[str, str], predicate: str 
         condition = parse_predicate(predicate, schema) if predicate is not None else None
         if condition is not None and condition.is_never:
             return {}
+        require_known_paths(table, "updating", committer.location.name)
         where = None if condition is None or condition.is_always else condition.sql()
         return table.update(updates=updates, predicate=where, commit_properties=stamp())
 
@@ -156,7 +171,9 @@ def guarded_keys(
         kept.append(batch.select(list(key)))
         yield batch
     if kept:
-        _check_keys(pa.Table.from_batches(kept), key, name, beside)
+        # The engine consumes the stream on a thread of its runtime, where a second query of it panics.
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(_check_keys, pa.Table.from_batches(kept), key, name, beside).result()
 
 
 def _prepared(
@@ -166,12 +183,21 @@ def _prepared(
     key = primary_key(table)
     beside = table if beside_existing else None
     if isinstance(held, pa.RecordBatchReader):
-        schema, batches = conform_stream(held, arrow_schema(table), name=name, evolve=evolve)
+        schema, conformed = conform_stream(held, arrow_schema(table), name=name, evolve=evolve)
+        batches = _checked_partitions(conformed, table.metadata().partition_columns, name)
         return Stream(schema, guarded_keys(batches, key, name, beside) if key else batches)
     rows = as_table(held, arrow_schema(table), name=name, evolve=evolve)
     if key:
         _check_keys(rows, key, name, beside)
     return rows
+
+
+def _checked_partitions(
+    batches: Iterator[pa.RecordBatch], columns: Sequence[str], name: str
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        check_partition_texts(pa.Table.from_batches([batch]), columns, name)
+        yield batch
 
 
 def _check_keys(rows: pa.Table, key: Sequence[str], name: str, beside: DeltaTable | None) -> None:
@@ -188,17 +214,19 @@ def _write(
     table: DeltaTable,
     rows: pa.Table | Stream,
     properties: CommitProperties,
+    name: str,
     *,
     mode: Literal["append", "overwrite"],
     evolve: bool = False,
     predicate: str | None = None,
 ) -> None:
+    if isinstance(rows, pa.Table):
+        check_partition_texts(rows, table.metadata().partition_columns, name)
     schema_mode = ("merge" if mode == "append" else "overwrite") if evolve else None
-    stream = rows if isinstance(rows, Stream) else None
-    with stream.source_errors() if stream else nullcontext():
+    with rows.source_errors() if isinstance(rows, Stream) else named_violations(table, rows, name):
         write_deltalake(
             table,
-            cast("pa.Table", stream.reader if stream else rows),
+            cast("pa.Table", rows.reader if isinstance(rows, Stream) else rows),
             mode=cast("Any", mode),
             schema_mode=cast("Any", schema_mode),
             predicate=predicate,
