@@ -1,0 +1,1 @@
+"""What maintenance is due, and its tasks."""
