@@ -12,6 +12,7 @@ from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform.store.location import looks_like_location
 from lakehouse_platform.store.table import Table
 from lakehouse_platform.store.tables import SYSTEM_TABLES
+from lakehouse_platform.upkeep.tasks import Upkeep
 
 
 class Lakehouse:
@@ -20,11 +21,13 @@ class Lakehouse:
     Attributes:
         config: Its settings.
         store: Its tables.
+        upkeep: Their maintenance.
     """
 
     def __init__(self, store: DeltaStore) -> None:
         self.config = store.config
         self.store = store
+        self.upkeep = Upkeep(store)
 
     @classmethod
     def open(cls, config: LakehouseConfig | str | None = None, *, origin: Origin | None = None) -> Self:

@@ -1,0 +1,1 @@
+"""The `lakehouse` command: parse, call one service, print."""

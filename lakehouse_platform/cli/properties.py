@@ -1,0 +1,103 @@
+"""Commands that shape a table: primary key, further columns, properties, constraints."""
+
+from __future__ import annotations
+
+import click
+
+from lakehouse_platform.cli.command import PlatformCommand
+from lakehouse_platform.cli.options import KeyValue, Names, reason_option, target_argument
+from lakehouse_platform.cli.session import Session
+
+_SECTION = "Create and shape"
+
+
+@click.command(
+    "set-primary-key",
+    cls=PlatformCommand,
+    section=_SECTION,
+    examples=("lakehouse set-primary-key orders id", "lakehouse set-primary-key orders id,country"),
+)
+@target_argument
+@click.argument("columns", type=Names(), help="Columns that identify a row, such as id,country.")
+@reason_option
+@click.pass_obj
+def set_primary_key(session: Session, target: str, columns: tuple[str, ...]) -> None:
+    """Declare the columns that identify a row; from then on every write is checked for duplicates."""
+    table = session.lakehouse.resolve(target)
+    version = table.set_primary_key(columns)
+    session.output.say(
+        f"The primary key of {table.name} is {', '.join(columns)}.",
+        {"table": table.name, "primary_key": columns, "version": version},
+    )
+
+
+@click.command(
+    "add-columns",
+    cls=PlatformCommand,
+    section=_SECTION,
+    examples=('lakehouse add-columns customers "email:String,joined:Date32"',),
+)
+@target_argument
+@click.argument("schema_text", metavar="SCHEMA", help='Such as "email:String,joined:Date32".')
+@reason_option
+@click.pass_obj
+def add_columns(session: Session, target: str, schema_text: str) -> None:
+    """Add columns; they are NULL in the rows that are there."""
+    from lakehouse_platform.model.schema import Schema
+
+    table = session.lakehouse.resolve(target)
+    added = Schema.parse(schema_text)
+    version = table.add_columns(added)
+    names = [field.name for field in added.fields]
+    session.output.say(
+        f"Added {', '.join(names)} to {table.name}; version {version}.",
+        {"table": table.name, "columns": names, "version": version},
+    )
+
+
+@click.command(
+    cls=PlatformCommand,
+    section=_SECTION,
+    examples=(
+        "lakehouse properties customers",
+        "lakehouse properties customers --set delta.enableChangeDataFeed=true",
+    ),
+)
+@target_argument
+@click.option(
+    "--set", "assignments", type=KeyValue(), multiple=True, metavar="KEY=VALUE", help="Set one; repeatable."
+)
+@reason_option
+@click.pass_obj
+def properties(session: Session, target: str, assignments: tuple[tuple[str, str], ...]) -> None:
+    """Show a table's properties, after setting those of --set."""
+    table = session.lakehouse.resolve(target)
+    if assignments:
+        table.set_properties(dict(assignments))
+    session.output.record(table.info().properties)
+
+
+@click.command(
+    cls=PlatformCommand,
+    section=_SECTION,
+    examples=(
+        "lakehouse constraints orders",
+        'lakehouse constraints orders --add positive "amount > 0"',
+        "lakehouse constraints orders --drop positive",
+    ),
+)
+@target_argument
+@click.option(
+    "--add", nargs=2, metavar="NAME PREDICATE", help="Add a CHECK constraint; the rows there must fulfil it."
+)
+@click.option("--drop", metavar="NAME", help="Drop a constraint.")
+@reason_option
+@click.pass_obj
+def constraints(session: Session, target: str, add: tuple[str, str] | None, drop: str | None) -> None:
+    """Show a table's CHECK constraints, after adding or dropping one."""
+    table = session.lakehouse.resolve(target)
+    if drop is not None:
+        table.drop_constraint(drop)
+    if add is not None:
+        table.add_constraint(*add)
+    session.output.record(table.info().constraints)

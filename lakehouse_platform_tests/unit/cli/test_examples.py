@@ -1,0 +1,64 @@
+"""Every example in the help is run, in the order in which it stands there."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from lakehouse_platform.cli.command import PlatformCommand
+from lakehouse_platform.cli.main import cli
+from lakehouse_platform_tests.unit.cli.running import Run
+
+COMMANDS = {name: command for name, command in cli.commands.items() if isinstance(command, PlatformCommand)}
+SHELL_SIGNS = {"|", "<", ">", "&&"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_examples_of_a_command_run(name: str, run: Run, workplace: Path) -> None:
+    for example in COMMANDS[name].examples:
+        if SHELL_SIGNS & set(shlex.split(example)):
+            status, output = in_a_shell(example, workplace)
+        else:
+            program, *words = shlex.split(example)
+            assert program == "lakehouse"
+            result = run(*words)
+            status, output = result.exit_code, result.output
+        assert status == 0, f"{example}\n{output}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_examples_and_a_section(name: str) -> None:
+    command = COMMANDS[name]
+    assert command.examples
+    assert command.help
+    assert command.section != "Other"
+    assert any(f"lakehouse {name}" in example for example in command.examples)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_argument_and_option_is_explained(name: str) -> None:
+    command = COMMANDS[name]
+    records = dict(filter(None, (param.get_help_record(click.Context(command)) for param in command.params)))
+    assert [words for words, meaning in records.items() if not meaning] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_shows_the_examples_unfolded(name: str, run: Run) -> None:
+    shown = run(name, "--help").stdout
+    assert all(f"  {example}\n" in shown for example in COMMANDS[name].examples)
+
+
+def test_all_commands_are_platform_commands() -> None:
+    assert set(COMMANDS) == set(cli.commands)
+
+
+def in_a_shell(line: str, directory: Path) -> tuple[int, str]:
+    lakehouse = f"{shlex.quote(sys.executable)} -m lakehouse_platform"
+    script = f'set -o pipefail; lakehouse() {{ {lakehouse} "$@"; }}; {line}'
+    done = subprocess.run(["bash", "-c", script], cwd=directory, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr

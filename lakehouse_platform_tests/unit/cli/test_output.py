@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lakehouse_platform.cli.output import JsonOutput, TextOutput
+
+MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
+
+
+def test_json_prints_facts_and_no_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    JsonOutput().say("Done.", {"version": 3, "at": MOMENT, "file": Path("x"), "key": ("a", "b")})
+    assert json.loads(capsys.readouterr().out) == {
+        "version": 3, "at": "2026-02-01T12:00:00.000Z", "file": "x", "key": ["a", "b"],
+    }  # fmt: skip
+
+
+def test_json_lists_as_an_array_with_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    JsonOutput().listing([{"name": "a", "hidden": 1}], ["name"])
+    assert json.loads(capsys.readouterr().out) == [{"name": "a", "hidden": 1}]
+
+
+def test_text_prints_the_sentence_only(capsys: pytest.CaptureFixture[str]) -> None:
+    TextOutput().say("Done.", {"version": 3})
+    assert capsys.readouterr().out == "Done.\n"
+
+
+def test_a_listing_in_a_pipe_is_csv_with_a_header(capsys: pytest.CaptureFixture[str]) -> None:
+    TextOutput().listing([{"name": "a,b", "rows": None, "ok": True}], ["name", "rows", "ok"])
+    assert capsys.readouterr().out == 'name,rows,ok\n"a,b",,true\n'
+
+
+def test_a_record_in_a_pipe_is_one_line_per_fact_with_nested_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    TextOutput().record(
+        {"name": "t", "key": ("a", "b"), "properties": {"x": "1"}, "created": None, "none": {}}
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "name: t",
+        "key: a, b",
+        "properties.x: 1",
+        "created:",
+        "none:",
+    ]
