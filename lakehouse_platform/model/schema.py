@@ -14,6 +14,8 @@ The type texts, any case:
 | Binary | binary |
 | Decimal(p,s) | decimal128(p, s), 1 ≤ p ≤ 38 |
 | List<T>, Struct<name:T,…>, Map<K,V> | list, struct, map |
+
+A name that holds one of `,:<>()` or a backtick, or begins or ends with a blank, is written in backticks.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ _NAME_OF = {data_type: name for name, data_type in _PRIMITIVES.items()}
 _DECIMAL = re.compile(r"decimal(?:128)?\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
 _NESTED = re.compile(r"(list|struct|map)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 _NOT_NULL = re.compile(r"\s+not\s+null\s*$", re.IGNORECASE)
+_NEEDS_BACKTICKS = re.compile(r"[,:<>()`]|^\s|\s$")
 _MAX_NESTING = 32  # far beyond real tables, far below Python's recursion limit
 
 
@@ -108,7 +111,7 @@ class Schema:
         """Return the Arrow schema; key columns are NOT NULL.
 
         Raises:
-            InvalidSchemaTextError: No column, an empty or repeated name, an unknown type, or a key that names no column.
+            InvalidSchemaTextError: No column, an empty or repeated name, an unknown type, or a key without its column.
         """
         self._check_names()
         key = set(self.primary_key)
@@ -163,11 +166,16 @@ def type_text(data_type: pa.DataType) -> str:
     if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
         return f"List<{type_text(data_type.value_type)}>"
     if pa.types.is_struct(data_type):
-        inner = ",".join(f"{field.name}:{type_text(field.type)}" for field in data_type)
+        inner = ",".join(f"{name_text(field.name)}:{type_text(field.type)}" for field in data_type)
         return f"Struct<{inner}>"
     raise InvalidSchemaTextError(
         f"A table cannot hold Arrow type {data_type}; cast the column first. {_allowed()}", type=str(data_type)
     )
+
+
+def name_text(name: str) -> str:
+    """Return a column's or struct field's name as it is written in schema and type texts."""
+    return f"`{name.replace('`', '``')}`" if _NEEDS_BACKTICKS.search(name) else name
 
 
 def _arrow_type(text: str, depth: int) -> pa.DataType:
@@ -195,32 +203,45 @@ def _nested(kind: str, inner: str, text: str, depth: int) -> pa.DataType:
         return pa.list_(_arrow_type(parts[0], depth))
     if kind == "map" and len(parts) == 2:
         return pa.map_(_arrow_type(parts[0], depth), _arrow_type(parts[1], depth))
-    if kind == "struct" and parts and all(":" in part for part in parts):
-        pairs = (part.split(":", 1) for part in parts)
-        return pa.struct([pa.field(name.strip(), _arrow_type(inner, depth)) for name, inner in pairs])
+    pairs = [(name, inner) for name, inner in map(_name_and_type, parts) if name and inner is not None]
+    if kind == "struct" and len(pairs) == len(parts):
+        return pa.struct([pa.field(name, _arrow_type(inner, depth)) for name, inner in pairs])
     raise InvalidSchemaTextError(
         f"Type {text!r} is incomplete: write List<T>, Map<K,V> or Struct<name:T,other:T>.", type=text
     )
 
 
 def _parse_field(part: str, whole: str) -> Field:
-    name, colon, type_part = part.partition(":")
-    if not colon or not name.strip():
+    name, type_part = _name_and_type(part)
+    if not name or type_part is None:
         raise InvalidSchemaTextError(
             f"{part!r} in schema {whole!r} is not 'name:Type'. Write it like 'id:Int32 not null,name:String'.",
             schema=whole,
         )
     bare = _NOT_NULL.sub("", type_part)
     arrow_type(bare)
-    return Field(name.strip(), bare.strip(), nullable=bare == type_part)
+    return Field(name, bare.strip(), nullable=bare == type_part)
 
 
-def _split(text: str) -> Iterator[str]:
-    """Split at the commas that stand outside every bracket."""
+def _name_and_type(part: str) -> tuple[str, str | None]:
+    """Return the name and the type text of `name:Type`; None for the type if there is no colon."""
+    written = next(_split(part, ":"))
+    name = written.strip()
+    if len(name) > 1 and name[0] == name[-1] == "`":
+        name = name[1:-1].replace("``", "`")
+    return name, part[len(written) + 1 :] if len(written) < len(part) else None
+
+
+def _split(text: str, mark: str = ",") -> Iterator[str]:
+    """Split at the marks that stand outside all brackets and backticks."""
     depth = start = 0
+    quoted = False
     for position, letter in enumerate(text):
+        quoted ^= letter == "`"
+        if quoted:
+            continue
         depth += (letter in "<(") - (letter in ">)")
-        if letter == "," and depth == 0:
+        if letter == mark and depth == 0:
             yield text[start:position]
             start = position + 1
     yield text[start:]

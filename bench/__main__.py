@@ -1,0 +1,86 @@
+"""The command: `python -m bench store` and `python -m bench scale`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.pairs import Result, measure
+from bench.read_cases import READ_CASES
+from bench.report import as_json, print_peaks, print_results
+from bench.scale_cases import scale_cases
+from bench.streams import measure_peaks
+from bench.workshop import QUICK, Case, Sizes, Workshop
+from bench.write_cases import WRITE_CASES
+
+_PLAIN_WIDTH = 160
+STORE_CASES = (*WRITE_CASES, *READ_CASES)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks that the arguments name and return the exit status.
+
+    It is 0 whatever the figures say, unless `--check` asks for them; a case that cannot run ends the program.
+    """
+    options = _parser().parse_args(arguments)
+    sizes = QUICK if options.quick else Sizes(pairs=options.pairs)
+    console = _console(options.json)
+    cases = STORE_CASES if options.what == "store" else scale_cases(sizes.commits)
+    chosen = [case for case in cases if not options.only or any(part in case.name for part in options.only)]
+    results = [_run(case, sizes, options.dir, console) for case in chosen]
+    whole = options.what == "scale" and not options.only
+    peaks = measure_peaks(sizes.stream_rows, options.dir) if whole else []
+    if options.json:
+        sys.stdout.write(as_json(results, peaks) + "\n")
+    else:
+        print_results(results, console)
+        print_peaks(peaks, sizes.stream_rows, console)
+    missed = [result for result in results if result.verdict == "missed"]
+    return 1 if options.check and missed else 0
+
+
+def _console(to_stderr: bool) -> Console:
+    console = Console(stderr=to_stderr)
+    # A pipe has no width; the table needs this much.
+    return console if console.is_terminal else Console(stderr=to_stderr, width=_PLAIN_WIDTH)
+
+
+def _run(case: Case, sizes: Sizes, base: Path | None, console: Console) -> Result:
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=base) as place, console.status(case.name):
+        pair = case.prepare(Workshop(Path(place), sizes))
+        pairs = max(1, round(case.pairs * sizes.pairs))
+        return measure(case.name, pair, pairs, case.target)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measures the store against raw deltalake, DataFusion and pyarrow, in pairs and in one run.",
+    )
+    parser.add_argument(
+        "what", choices=["store", "scale"], help="every operation, or long logs and 10 M rows"
+    )
+    parser.add_argument(
+        "--only", action="append", metavar="TEXT", help="cases whose name contains this; repeatable"
+    )
+    parser.add_argument(
+        "--pairs", type=float, default=1.0, metavar="FACTOR", help="factor on the number of pairs"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes: does it run? The figures say nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
+    parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="where to work (default: the system's temporary directory)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The tests, cut like the package they test, and the campaigns that run for longer than CI does."""

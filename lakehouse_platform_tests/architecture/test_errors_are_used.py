@@ -1,0 +1,54 @@
+"""The error tree holds no class that nothing raises, and groups only group."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from lakehouse_platform import errors
+from lakehouse_platform_tests.architecture.source import package_files, tree
+
+GROUPS = {errors.LakehouseError, *errors.LakehouseError.__subclasses__()}
+# These belong to the identity, audit and privacy services, which come with later versions.
+NOT_YET_RAISED = {
+    "AuditWriteFailedError", "AuthenticationFailedError", "InvalidCredentialsError", "TokenExpiredError",
+    "UserNotFoundError",
+}  # fmt: skip
+
+
+def _leaves(cls: type[errors.LakehouseError]) -> Iterator[type[errors.LakehouseError]]:
+    for child in cls.__subclasses__():
+        yield child
+        yield from _leaves(child)
+
+
+def _made() -> set[str]:
+    """Return the names of all classes that the package makes or hands on as the class to raise."""
+    names: set[str] = set()
+    for path in package_files():
+        if path.name != "errors.py":
+            names |= {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name)}
+            names |= {node.attr for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+    return names
+
+
+def _raised_directly() -> set[str]:
+    calls = (
+        node.func
+        for path in package_files()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+    )
+    return {call.id if isinstance(call, ast.Name) else call.attr for call in calls}
+
+
+@pytest.mark.parametrize("cls", [cls for cls in _leaves(errors.LakehouseError) if cls not in GROUPS])
+def test_every_error_class_is_raised_somewhere(cls: type[errors.LakehouseError]) -> None:
+    assert (cls.__name__ in _made()) != (cls.__name__ in NOT_YET_RAISED)
+
+
+@pytest.mark.parametrize("cls", GROUPS)
+def test_a_group_is_never_raised_itself(cls: type[errors.LakehouseError]) -> None:
+    assert cls.__name__ not in _raised_directly()

@@ -1,0 +1,108 @@
+"""Reads the code blocks of a Markdown page and runs them in order, the way a reader would type them.
+
+* `python` blocks share one namespace; `sh run` blocks run under `sh -e` in the same directory.
+* A `text` block right after one of these is what it prints; `…` in it stands for anything.
+* Other blocks are not run. `sh` blocks without `run` are for what sets up the machine or does not end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_RUNNABLE = ("python", "sh run")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: the text after the fence, its code, its line, and what it is documented to print."""
+
+    info: str
+    code: str
+    line: int
+    output: str | None
+
+    @property
+    def runs(self) -> bool:
+        """Whether a reader's session runs it."""
+        return self.info in _RUNNABLE
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the fenced blocks of a page."""
+    found = list(_FENCE.finditer(page))
+    return [
+        Block(
+            match[1].strip(),
+            match[2],
+            page.count("\n", 0, match.start()) + 2,
+            _output(page, match, following),
+        )
+        for match, following in zip(found, [*found[1:], None], strict=True)
+    ]
+
+
+def _output(page: str, block: re.Match[str], following: re.Match[str] | None) -> str | None:
+    if following is None or following[1].strip() != "text":
+        return None
+    return None if page[block.end() : following.start()].strip() else following[2]
+
+
+def run_page(path: Path, directory: Path) -> int:
+    """Run every runnable block of a page in a directory and return their number.
+
+    Raises:
+        AssertionError: A block printed something else than its page says.
+    """
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    runnable = [block for block in blocks(path.read_text(encoding="utf-8")) if block.runs]
+    for block in runnable:
+        where = f"{path.name}:{block.line}"
+        if block.info == "python":
+            printed = _run_python(block, where, namespace)
+        else:
+            printed = _run_sh(block, where, directory)
+        if block.output is not None:
+            assert matches(printed, block.output), f"{where} printed:\n{printed}\ndocumented:\n{block.output}"
+    return len(runnable)
+
+
+def matches(printed: str, documented: str) -> bool:
+    """Tell whether a print-out is the documented one; `…` stands for anything, blanks at ends for nothing."""
+    pattern = ".*?".join(re.escape(part) for part in _trimmed(documented).split("…"))
+    return re.fullmatch(pattern, _trimmed(printed), re.DOTALL) is not None
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+
+
+def _run_python(block: Block, where: str, namespace: dict[str, Any]) -> str:
+    # Empty lines in front, so that a traceback names the page's own line.
+    code = compile("\n" * (block.line - 1) + block.code, where, "exec", dont_inherit=True)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, namespace)
+    return printed.getvalue()
+
+
+def _run_sh(block: Block, where: str, directory: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-e", "-c", block.code],
+        cwd=directory,
+        env=os.environ | {"PATH": path, "NO_COLOR": "1", "COLUMNS": "110"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, f"{where} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout

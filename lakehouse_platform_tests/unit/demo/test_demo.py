@@ -1,0 +1,55 @@
+"""The README's first command, from its Python side."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHAPTERS = (
+    "Input",
+    "A lakehouse",
+    "Import",
+    "Dagster assets",
+    "Maintenance",
+    "Questions",
+    "Time travel",
+    "What to open next",
+)
+
+
+def _demo(directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "lakehouse_platform.demo", "--dir", directory.name],
+        cwd=directory.parent,
+        env={name: value for name, value in os.environ.items() if not name.startswith("LAKEHOUSE_")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+@pytest.mark.slow
+def test_the_tour_runs_to_its_end_twice_in_the_same_place(tmp_path: Path) -> None:
+    outputs = [_demo(tmp_path / "tour") for _ in range(2)]
+    for done in outputs:
+        assert done.returncode == 0, done.stderr
+        assert all(chapter in done.stdout for chapter in CHAPTERS)
+        assert "checks passed" in done.stdout
+        assert "dagster dev" in done.stdout
+        assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_a_directory_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "mine"
+    place.mkdir()
+    (place / "thesis.txt").write_text("years of work")
+    done = _demo(place)
+    assert done.returncode == 1
+    assert "--dir" in done.stderr
+    assert (place / "thesis.txt").read_text() == "years of work"
