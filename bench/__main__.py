@@ -14,7 +14,7 @@ from bench.pairs import Result, measure
 from bench.read_cases import READ_CASES
 from bench.report import as_json, print_peaks, print_results
 from bench.scale_cases import scale_cases
-from bench.streams import measure_peaks
+from bench.streams import TASKS, measure_peaks
 from bench.workshop import QUICK, Case, Sizes, Workshop
 from bench.write_cases import WRITE_CASES
 
@@ -31,10 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = QUICK if options.quick else Sizes(pairs=options.pairs)
     console = _console(options.json)
     cases = STORE_CASES if options.what == "store" else scale_cases(sizes.commits)
-    chosen = [case for case in cases if not options.only or any(part in case.name for part in options.only)]
-    results = [_run(case, sizes, options.dir, console) for case in chosen]
-    whole = options.what == "scale" and not options.only
-    peaks = measure_peaks(sizes.stream_rows, options.dir) if whole else []
+    tasks = [] if options.what == "store" else list(TASKS)
+    results = [_run(case, sizes, options.dir, console) for case in cases if _wanted(case.name, options.only)]
+    peaks = measure_peaks(
+        [task for task in tasks if _wanted(task, options.only)], sizes.stream_rows, options.dir
+    )
     if options.json:
         sys.stdout.write(as_json(results, peaks) + "\n")
     else:
@@ -48,6 +49,10 @@ def _console(to_stderr: bool) -> Console:
     console = Console(stderr=to_stderr)
     # A pipe has no width; the table needs this much.
     return console if console.is_terminal else Console(stderr=to_stderr, width=_PLAIN_WIDTH)
+
+
+def _wanted(name: str, parts: Sequence[str] | None) -> bool:
+    return not parts or any(part in name for part in parts)
 
 
 def _run(case: Case, sizes: Sizes, base: Path | None, console: Console) -> Result:

@@ -50,6 +50,8 @@ def print_peaks(peaks: Sequence[Peak], rows: int, console: Console) -> None:
 
 def print_results(results: Sequence[Result], console: Console) -> None:
     """Print one line for each case: medians, and the spread of each side below its median."""
+    if not results:
+        return
     table = Table("case", title=", ".join(f"{key} {value}" for key, value in machine().items()))
     for column in _COLUMNS:
         table.add_column(column, justify="right")

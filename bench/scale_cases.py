@@ -64,6 +64,7 @@ def _read(workshop: Workshop, commits: int) -> Pair:
 
 
 def _history(workshop: Workshop, commits: int) -> Pair:
+    """Only informs: the store reads 100 entries more on purpose, to even out clocks that were set back."""
     raw, ours = _old_table(workshop, commits)
     return pair(lambda: DeltaTable(raw).history(10), lambda: ours.history(10))
 
@@ -79,5 +80,5 @@ def _cases(commits: int) -> tuple[Case, ...]:
         Case(f"open, {about}", lambda shop: _open(shop, commits), 31, ONE_ROW),
         Case(f"append of one row, {about}", lambda shop: _append(shop, commits), 31, ONE_ROW),
         Case(f"read, {about}", lambda shop: _read(shop, commits), 11),
-        Case(f"newest 10 of the history, {about}", lambda shop: _history(shop, commits), 11, ONE_ROW),
+        Case(f"newest 10 of the history, {about}", lambda shop: _history(shop, commits), 11, None),
     )

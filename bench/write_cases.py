@@ -25,6 +25,16 @@ def _append_row(workshop: Workshop) -> Pair:
     return pair(lambda: _write_row(raw, added), lambda: ours.append([added]))
 
 
+def _append_row_with_key(workshop: Workshop) -> Pair:
+    """Only informs: the raw libraries have no keys, the store looks whether the key is taken."""
+    raw, ours = workshop.twins(rows(workshop.sizes.rows))
+    ours.set_primary_key(["id"])
+    numbers = {side: iter(range(workshop.sizes.rows, 2 * workshop.sizes.rows)) for side in ("raw", "ours")}
+    return pair(
+        lambda: _write_row(raw, row(next(numbers["raw"]))), lambda: ours.append([row(next(numbers["ours"]))])
+    )
+
+
 def _append_row_durably(workshop: Workshop) -> Pair:
     raw, ours = workshop.twins(rows(1), durability="fsync")
     added = row(1)
@@ -139,6 +149,7 @@ def _remove(place: Path) -> None:
 WRITE_CASES = (
     Case("append of one row", _append_row, 101, ONE_ROW),
     Case("append of one row, fsync on both sides", _append_row_durably, 61, ONE_ROW),
+    Case("append of one row, with a key and 1 M rows", _append_row_with_key, 31, None),
     Case("update of one row of 1 000", _update_row, 61, ONE_ROW),
     Case("delete of one row of 1 000", _delete_row, 61, ONE_ROW),
     Case("append of 1 M rows", _append_many, 31),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow.fs as pafs
 
+from lakehouse_platform.cli.output import counted
 from lakehouse_platform.cli.session import Session
 from lakehouse_platform.errors import LakehouseError
 from lakehouse_platform.upkeep.policy import Task, decide
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from lakehouse_platform.services.lakehouse import Lakehouse
 
 # What the command line cannot do without; Dagster belongs to the same installation.
-_PACKAGES = ("lakehouse-platform", "deltalake", "datafusion", "pyarrow", "polars", "sqlglot", "dagster")
+_PACKAGES = ("lakehouse-platform", "deltalake", "datafusion", "pyarrow", "polars", "dagster")
 
 
 class Status(StrEnum):
@@ -117,7 +118,8 @@ def _table(lakehouse: Lakehouse, name: str) -> Iterator[Finding]:
     except (LakehouseError, OSError) as error:
         yield Finding(Status.PROBLEM, "table", name, " ".join(str(error).split())[:300])
         return
-    yield Finding(Status.OK, "table", name, f"version {info.version}, {info.rows} rows, {info.files} files")
+    size = f"{counted(info.rows, 'row')}, {counted(info.files, 'file')}"
+    yield Finding(Status.OK, "table", name, f"version {info.version}, {size}")
     yield from _damaged_files(name, files, found)
     yield from _upkeep(lakehouse, name)
 

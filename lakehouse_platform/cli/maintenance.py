@@ -11,6 +11,7 @@ import click
 from lakehouse_platform.cli.command import PlatformCommand
 from lakehouse_platform.cli.confirm import confirm
 from lakehouse_platform.cli.options import Names, target_argument, where_option, yes_option
+from lakehouse_platform.cli.output import counted
 from lakehouse_platform.cli.progress import working
 from lakehouse_platform.cli.session import Session
 
@@ -40,7 +41,7 @@ def compact(session: Session, target: str, target_mb: int | None, where: str | N
     table = session.lakehouse.resolve(target)
     with working(session, f"Compacting {table.name}"):
         result = table.compact(target_file_mb=target_mb, where=where)
-    _say_optimized(session, table.name, "Compacted", result)
+    _say_optimized(session, table.name, f"Compacted {table.name}", result)
 
 
 optimize = copy(compact)
@@ -62,7 +63,7 @@ def zorder(session: Session, target: str, columns: tuple[str, ...], target_mb: i
     table = session.lakehouse.resolve(target)
     with working(session, f"Z-ordering {table.name}"):
         result = table.z_order(columns, target_file_mb=target_mb)
-    _say_optimized(session, table.name, f"Z-ordered by {', '.join(columns)}:", result)
+    _say_optimized(session, table.name, f"Z-ordered {table.name} by {', '.join(columns)}", result)
 
 
 @click.command(
@@ -144,7 +145,7 @@ def stats(session: Session, target: str, where: str | None) -> None:
     session.output.record(facts)
 
 
-def _say_optimized(session: Session, name: str, verb: str, result: OptimizeResult) -> None:
+def _say_optimized(session: Session, name: str, done: str, result: OptimizeResult) -> None:
     facts = {"table": name, **asdict(result)}
     if not result.files_removed:
         session.output.say(
@@ -152,14 +153,14 @@ def _say_optimized(session: Session, name: str, verb: str, result: OptimizeResul
         )
         return
     session.output.say(
-        f"{verb} {name}: {result.files_removed} files ({result.bytes_removed} bytes) became "
+        f"{done}: {counted(result.files_removed, 'file')} ({result.bytes_removed} bytes) became "
         f"{result.files_added} ({result.bytes_added} bytes); version {result.version}.",
         facts,
     )
 
 
 def _vacuum_text(name: str, result: VacuumResult) -> str:
-    amount = f"{result.files_deleted} files ({result.bytes_deleted} bytes)"
+    amount = f"{counted(result.files_deleted, 'file')} ({result.bytes_deleted} bytes)"
     if not result.dry_run:
         return f"Deleted {amount} of {name}."
     return (

@@ -84,6 +84,11 @@ class TextOutput(Output):
         writer.writerows(cells)
 
 
+def counted(number: int | None, noun: str) -> str:
+    """Return a number with its noun: `1 row`, `2 rows`."""
+    return f"{'?' if number is None else number} {noun}{'' if number == 1 else 's'}"
+
+
 def to_json(value: object) -> str:
     """Return a value as one JSON document, indented if a person is looking."""
     indent = 2 if sys.stdout.isatty() else None

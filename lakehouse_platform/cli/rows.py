@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import click
 
+from lakehouse_platform.cli.output import counted
 from lakehouse_platform.cli.progress import row_progress
 from lakehouse_platform.cli.row_options import BINARY_FORMATS, FORMAT_OF_SUFFIX, RowFormat, RowOptions
 from lakehouse_platform.cli.session import Session
@@ -88,7 +89,8 @@ def _write_to_file(
     with row_progress(session, f"Writing {output}", total) as report:
         written = export_rows(rows, output, row_format, storage_options=options, on_progress=report)
     session.output.say(
-        f"Wrote {written} rows to {output}.", {"file": output, "format": row_format.value, "rows": written}
+        f"Wrote {counted(written, 'row')} to {output}.",
+        {"file": output, "format": row_format.value, "rows": written},
     )
 
 
@@ -132,10 +134,10 @@ def _cell(value: object) -> str | None:
 
 
 def _footer(shown: int, total: int) -> str:
-    counted = f"{total:,} row{'' if total == 1 else 's'}"
     if shown == total:
-        return f"({counted})"
-    return f"… {total - shown:,} more rows ({counted}; --max-rows 0 shows all, --format csv writes all)"
+        return f"({counted(total, 'row')})"
+    more = counted(total - shown, "more row")
+    return f"… {more} ({counted(total, 'row')}; --max-rows 0 shows all, --format csv writes all)"
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -16,6 +16,7 @@ from lakehouse_platform.cli.creation import (
     source_options,
 )
 from lakehouse_platform.cli.options import reason_option, target_argument, yes_option
+from lakehouse_platform.cli.output import counted
 from lakehouse_platform.cli.session import Session
 from lakehouse_platform.errors import LakehouseError
 
@@ -63,7 +64,7 @@ def create(session: Session, target: str, source: Source, definition: Definition
     """
     info = create_from(session, target, source, definition)
     session.output.say(
-        f"Created {info.name} at {info.uri} with {info.rows} rows.",
+        f"Created {info.name} at {info.uri} with {counted(info.rows, 'row')}.",
         {"table": info.name, "uri": info.uri, "rows": info.rows, "version": info.version},
     )
 

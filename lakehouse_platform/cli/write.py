@@ -8,6 +8,7 @@ import click
 
 from lakehouse_platform.cli.command import PlatformCommand
 from lakehouse_platform.cli.options import KeyValue, Names, reason_option, target_argument, where_option
+from lakehouse_platform.cli.output import counted
 from lakehouse_platform.cli.progress import byte_progress, working
 from lakehouse_platform.cli.row_input import read_json, rows_arguments
 from lakehouse_platform.cli.session import Session
@@ -39,7 +40,7 @@ def insert(session: Session, target: str, rows: str | None, file: str | None) ->
     table = session.lakehouse.resolve(target)
     result = insert_json(table, read_json(rows, file))
     session.output.say(
-        f"Inserted {result.rows} rows into {table.name}; version {result.version}.",
+        f"Inserted {counted(result.rows, 'row')} into {table.name}; version {result.version}.",
         {"table": table.name, **asdict(result)},
     )
 
@@ -72,7 +73,7 @@ def append(session: Session, target: str, file: str, delimiter: str | None, evol
         options = FileOptions(delimiter=delimiter, evolve=evolve, on_progress=on_progress)
         result = append_file(table, file, form, options)
     session.output.say(
-        f"Appended {result.rows} rows to {table.name}; version {result.version}.",
+        f"Appended {counted(result.rows, 'row')} to {table.name}; version {result.version}.",
         {"table": table.name, **asdict(result)},
     )
 
@@ -140,7 +141,7 @@ def update(
     with working(session, f"Updating {table.name}"):
         result = table.update(dict(assignments), where)
     session.output.say(
-        f"Updated {result.rows_updated} rows of {table.name}; version {result.version}.",
+        f"Updated {counted(result.rows_updated, 'row')} of {table.name}; version {result.version}.",
         {"table": table.name, **asdict(result)},
     )
 
@@ -163,6 +164,6 @@ def delete(session: Session, target: str, where: str) -> None:
     with working(session, f"Deleting from {table.name}"):
         result = table.delete(where)
     session.output.say(
-        f"Deleted {result.rows_deleted} rows of {table.name}; version {result.version}.",
+        f"Deleted {counted(result.rows_deleted, 'row')} of {table.name}; version {result.version}.",
         {"table": table.name, **asdict(result)},
     )

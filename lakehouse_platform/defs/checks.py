@@ -12,7 +12,6 @@ from lakehouse_platform.services.lakehouse import Lakehouse
 from lakehouse_platform.upkeep import health
 from lakehouse_platform.upkeep.health import Finding
 from lakehouse_platform.upkeep.status import TableSpec
-from lakehouse_platform.upkeep.tasks import Upkeep
 
 SCHEMA_REGISTERED = "schema_matches_registry"
 SCHEMA_KEPT = "schema_has_kept_its_columns"
@@ -73,7 +72,7 @@ def _claims(lakehouse: Lakehouse, table: str, spec: TableSpec | None) -> Mapping
     )
     return schema | {
         KEY_UNIQUE: lambda: health.unique_key(opened, opened.info()),
-        FEW_SMALL_FILES: lambda: health.few_small_files(Upkeep(store).facts(table), store.config),
+        FEW_SMALL_FILES: lambda: health.few_small_files(lakehouse.upkeep.facts(table), store.config),
         FRESH: lambda: health.fresh(opened.history(limit=100), store.config, datetime.now(UTC)),
     }
 

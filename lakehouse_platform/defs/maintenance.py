@@ -14,7 +14,7 @@ from lakehouse_platform.services.lakehouse import Lakehouse
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.upkeep.policy import Task
 from lakehouse_platform.upkeep.status import table_status
-from lakehouse_platform.upkeep.tasks import TableOutcome, TaskReport, Upkeep
+from lakehouse_platform.upkeep.tasks import TableOutcome, TaskReport
 
 # One maintenance run at a time: two that rewrite the same files only make one another's commits fail.
 POOL = "delta_maintenance"
@@ -102,7 +102,7 @@ def _maintain(
 def _run(lakehouse: Lakehouse, task: Task, config: MaintenanceConfig) -> TaskReport:
     retention = config.retention_hours if isinstance(config, VacuumConfig) else None
     _refuse_short_retention(retention, lakehouse.config)
-    return Upkeep(lakehouse.store).run(
+    return lakehouse.upkeep.run(
         task,
         config.tables,
         only_due=config.only_due,

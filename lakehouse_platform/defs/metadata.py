@@ -61,6 +61,8 @@ def table_metadata(status: TableStatus) -> Metadata:
     }
     if info.rows is not None:
         figures["dagster/row_count"] = info.rows
+    if info.description:
+        figures["description"] = info.description
     return figures
 
 
@@ -130,7 +132,7 @@ def _operation(commit: VersionInfo) -> dict[str, str | int]:
         "version": commit.version,
         "time (UTC)": f"{commit.timestamp:%Y-%m-%d %H:%M:%S}",
         "operation": commit.operation,
-        "by": f"{commit.actor or 'someone'} through {commit.door or 'another program'}",
+        "door": commit.door or "elsewhere",
         "reason": commit.reason or "",
     }
 

@@ -10,7 +10,7 @@ from lakehouse_platform.defs import keys
 from lakehouse_platform.defs.jobs import compact_tables, session_cleanup, vacuum_tables, z_order_tables
 from lakehouse_platform.defs.maintenance import MaintenanceConfig, VacuumConfig
 from lakehouse_platform.defs.resources import LakehouseResource
-from lakehouse_platform.errors import StorageError
+from lakehouse_platform.errors import LakehouseError
 from lakehouse_platform.upkeep.policy import Due, Task
 from lakehouse_platform.upkeep.tasks import Upkeep
 
@@ -78,7 +78,7 @@ def _schedule(window: _Window) -> dg.ScheduleDefinition:
     def evaluate(
         context: dg.ScheduleEvaluationContext, lakehouse: LakehouseResource
     ) -> dg.RunRequest | dg.SkipReason:
-        upkeep = Upkeep(lakehouse.open().store)
+        upkeep = lakehouse.open().upkeep
         reason, due = _any_due(upkeep, window.tasks, time.monotonic)
         context.log.info(reason)
         if not due:
@@ -104,7 +104,7 @@ def _any_due(upkeep: Upkeep, tasks: Iterable[Task], clock: Callable[[], float]) 
                     f"{len(looked_at)} tables looked at in time, none due; the run looks at the others.",
                     True,
                 )
-    except StorageError as error:
+    except LakehouseError as error:
         return f"A table could not be looked at, so the run will report on it: {error.message}", True
     return f"{len(looked_at)} tables looked at, none is due.", False
 

@@ -9,7 +9,7 @@ import dagster as dg
 from lakehouse_platform.defs import keys
 from lakehouse_platform.defs.metadata import operations_table, table_metadata
 from lakehouse_platform.defs.resources import LakehouseResource
-from lakehouse_platform.errors import StorageError
+from lakehouse_platform.errors import LakehouseError
 from lakehouse_platform.model.origin import Door
 from lakehouse_platform.model.results import VersionInfo
 from lakehouse_platform.services.lakehouse import Lakehouse
@@ -61,7 +61,7 @@ class _Watch:
                 break
             try:
                 self._look_at(table)
-            except StorageError as error:
+            except LakehouseError as error:
                 self.problems.append(f"{table}: {error.message}")
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import BinaryIO, Protocol, runtime_checkable
@@ -13,6 +14,7 @@ import pyarrow as pa
 from lakehouse_platform.errors import SourceFormatError
 from lakehouse_platform.model.results import MergeResult
 from lakehouse_platform.services.json_source import open_json
+from lakehouse_platform.services.read_ahead import read_ahead
 from lakehouse_platform.store.creation import check_free
 from lakehouse_platform.store.csv_source import CsvOptions, InferMode
 from lakehouse_platform.store.database import merge_source
@@ -20,7 +22,7 @@ from lakehouse_platform.store.exporting import ExportFormat, export
 from lakehouse_platform.store.importing import csv_import, parquet_import
 from lakehouse_platform.store.parquet_source import ParquetOptions
 from lakehouse_platform.store.row_source import RowSource
-from lakehouse_platform.store.source_files import Progress
+from lakehouse_platform.store.source_files import Progress, is_uri
 from lakehouse_platform.store.table import Table
 from lakehouse_platform.text.json_rows import rows_from_json
 
@@ -117,7 +119,7 @@ def create_from_file(
             data=rows,
         ).version()
 
-    return _landed(opened, create)
+    return _landed(opened, source, create)
 
 
 def append_file(table: Table, source: str, form: FileForm, options: FileOptions) -> FileResult:
@@ -131,7 +133,7 @@ def append_file(table: Table, source: str, form: FileForm, options: FileOptions)
     if options.evolve:
         into = _widened(into, table, source, form, options)
     opened = _open(table, source, form, options, into=into)
-    return _landed(opened, lambda rows: table.append(rows, evolve=options.evolve))
+    return _landed(opened, source, lambda rows: table.append(rows, evolve=options.evolve))
 
 
 def insert_json(table: Table, text: str | bytes) -> FileResult:
@@ -207,18 +209,19 @@ def _widened(into: pa.Schema, table: Table, source: str, form: FileForm, options
     return pa.schema([*into, *new])
 
 
-def _landed(opened: RowSource, write: Callable[[pa.RecordBatchReader], int]) -> FileResult:
+def _landed(opened: RowSource, source: str, write: Callable[[pa.RecordBatchReader], int]) -> FileResult:
     rows = 0
 
-    def counted() -> Iterator[pa.RecordBatch]:
+    def counted() -> Generator[pa.RecordBatch]:
         nonlocal rows
-        for batch in opened.reader:
+        for batch in read_ahead(opened.reader) if is_uri(source) else opened.reader:
             rows += batch.num_rows
             yield batch
 
-    with opened:
+    stream = counted()
+    with opened, contextlib.closing(stream):
         try:
-            version = write(pa.RecordBatchReader.from_batches(opened.schema, counted()))
+            version = write(pa.RecordBatchReader.from_batches(opened.schema, stream))
         except Exception:
             opened.raise_pending()
             raise

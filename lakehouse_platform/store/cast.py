@@ -108,10 +108,10 @@ def cast_column(column: pa.ChunkedArray, target: pa.DataType, *, name: str, tabl
             actual=str(column.type),
         )
     try:
-        result = column.cast(target, safe=True)
+        result = pa.chunked_array([chunk.cast(target, safe=True) for chunk in column.chunks], target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise _lossy(name, table, target, str(error)) from error
-    if pa.types.is_floating(target) or pa.types.is_nested(target):
+    if (pa.types.is_floating(target) or pa.types.is_nested(target)) and not pa.types.is_null(column.type):
         _check_floats(column, result, name=name, table=table)
     return result
 

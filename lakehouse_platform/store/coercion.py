@@ -1,7 +1,7 @@
 """What SQL types may meet, and how: exact comparison with literals, widening, arithmetic.
 
-Literals are compared exactly, in their column's own steps: `id < 2.5` on Int64 becomes `id <= 2`, and a value the column
-cannot hold decides the comparison here. The engine would round the literal, or fail on it in delete but not in scan.
+Literals are compared exactly, in their column's own steps: `id < 2.5` on Int64 becomes `id <= 2`, and a value that the
+column cannot hold decides the comparison here. The engine would round it, or fail on it in delete but not in scan.
 """
 
 from __future__ import annotations

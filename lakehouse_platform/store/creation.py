@@ -76,11 +76,10 @@ def check_free(location: Location) -> None:
         TableExistsError: A table stands there.
         DirectoryNotEmptyError: Other files do.
     """
-    filesystem = location.filesystem()
-    if location.is_local and location.path.is_file():
-        raise DirectoryNotEmptyError(f"{location.uri} is a file: choose another place.", path=location.uri)
     with translated(location):
-        found = filesystem.get_file_info(pafs.FileSelector("", allow_not_found=True))
+        if location.is_local and location.path.is_file():
+            raise DirectoryNotEmptyError(f"{location.uri} is a file: choose another place.", path=location.uri)
+        found = location.filesystem().get_file_info(pafs.FileSelector("", allow_not_found=True))
         # Looked at after the files: those of somebody who is creating the table right now have a log by then.
         if not list_log(location).is_empty:
             raise _exists(location)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
-from lakehouse_platform.errors import TableExistsError, TableNotFoundError
+from lakehouse_platform.errors import LakehouseError, TableExistsError, TableNotFoundError
 from lakehouse_platform.model.names import check_table_name, is_table_name
 from lakehouse_platform.model.origin import Origin
 from lakehouse_platform.model.results import (
@@ -30,7 +30,6 @@ from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.commit import AppTransaction
 from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.location import Location
-from lakehouse_platform.store.log import LOG_DIRECTORY
 from lakehouse_platform.store.merge import MergeSource
 from lakehouse_platform.store.rows import RowsIn
 from lakehouse_platform.store.scan import Rows
@@ -177,7 +176,8 @@ class DeltaStore:
         Raises:
             InvalidSqlError, SqlNotAllowedError, QueryLimitError: See `sql.run_sql`.
         """
-        return run_sql(text, self._open_for_sql, sql_limits(self.config, max_rows, timeout))
+        limits = sql_limits(self.config, max_rows, timeout)
+        return run_sql(text, self._open_for_sql, limits, names=self.tables)
 
     def read_version(self, name: str, version: int) -> Rows:
         """Return a table's rows as a version had them.
@@ -271,8 +271,14 @@ class DeltaStore:
     def _is_table(self, name: str) -> bool:
         if not is_table_name(name):
             return False
-        log = self.base.filesystem().get_file_info(f"{name}/{LOG_DIRECTORY}")
-        return _is_directory(log)
+        # Object stores may keep the "directories" of a dropped table: only a log with entries makes one.
+        place = self.base.child(name)
+        try:
+            with translated(place):
+                return DeltaTable.is_deltatable(place.uri, place.storage_options)
+        except LakehouseError:
+            # One damaged table must not hide the others: it is listed, and opening it tells the reason.
+            return True
 
     def _unknown(self, name: str) -> TableNotFoundError:
         names = self.tables()

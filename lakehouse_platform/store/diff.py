@@ -19,7 +19,12 @@ from lakehouse_platform.store.files import file_paths, read_files
 from lakehouse_platform.store.keys import inferred_key
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.scan import scan
-from lakehouse_platform.store.snapshot import arrow_schema, has_deletion_vectors, primary_key, uses_column_mapping
+from lakehouse_platform.store.snapshot import (
+    arrow_schema,
+    has_deletion_vectors,
+    primary_key,
+    uses_column_mapping,
+)
 from lakehouse_platform.text.json_write import json_values
 
 CHANGE_COLUMN = "_change_type"

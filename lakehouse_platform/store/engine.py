@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaProtocolError
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError
 from deltalake.exceptions import TableNotFoundError as EngineTableNotFoundError
 
 from lakehouse_platform.errors import (
@@ -48,6 +48,11 @@ _LABELS = re.compile(r"^(?:Generic DeltaTable error: |External error: |Kernel er
 # Up to here the engine finds out in 6 ms that a version does not exist (deltalake 1.6.6), less than a listing takes.
 _CHEAP_VERSION = 100_000
 
+# A listing made while others add files may hold a newer one and lack an older one, as readdir(3) allows: seen once in
+# 1 600 appends of 8 processes. The next listing is whole, unless a log entry is really gone.
+_GAP = "Expected contiguous commit files"
+_LISTINGS = 5
+
 _Maker = Callable[[str, Location], LakehouseError]
 
 
@@ -63,7 +68,7 @@ def open_table(location: Location, version: int | None = None) -> DeltaTable:
     if version is not None and not _is_plausible(location, version):
         raise _no_version(location, version)
     try:
-        return DeltaTable(location.uri, version=version, storage_options=location.storage_options)
+        return _opened(location, version)
     except EngineTableNotFoundError as error:
         raise _why_not_found(location, version) from error
     except Exception as error:
@@ -113,6 +118,16 @@ def clean_text(error: BaseException) -> str:
     return " ".join(_LABELS.sub("", text).split())
 
 
+def _opened(location: Location, version: int | None) -> DeltaTable:
+    for _ in range(_LISTINGS - 1):
+        try:
+            return DeltaTable(location.uri, version=version, storage_options=location.storage_options)
+        except DeltaError as error:
+            if _GAP not in str(error):
+                raise
+    return DeltaTable(location.uri, version=version, storage_options=location.storage_options)
+
+
 def _is_plausible(location: Location, version: int) -> bool:
     """Tell whether the engine may be asked for a version: it counts up to it, 2 s for ten million, days for 2**40."""
     if 0 <= version <= _CHEAP_VERSION:
@@ -133,6 +148,14 @@ def _panic(error: BaseException, location: Location) -> BaseException:
 
 
 def _why_not_found(location: Location, version: int | None) -> LakehouseError:
+    try:
+        return _reason_not_found(location, version)
+    except OSError as error:
+        # The engine calls a table absent that it may not look at.
+        return translate(error, location)
+
+
+def _reason_not_found(location: Location, version: int | None) -> LakehouseError:
     if location.is_local:
         path = location.path
         if path.is_file():
@@ -169,7 +192,7 @@ def _not_found(location: Location) -> TableNotFoundError:
 
 def _why_not_opened(error: Exception, location: Location) -> LakehouseError:
     ours = translate(error, location)
-    if type(ours) is not DeltaTableError:
+    if type(ours) is not DeltaTableError and _GAP not in str(error):
         return ours
     if location.is_local and not (location.path / LOG_DIRECTORY).is_dir():
         return _why_not_found(location, None)
@@ -290,7 +313,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
             r"|Unsupported: Feature|catalog-managed table|Table features must be specified",
             _unsupported,
         ),
-        (r"Failed to commit transaction|concurrent transaction|Metadata changed since last commit", _conflict),
+        (rf"Failed to commit transaction|concurrent transaction|Metadata changed since last commit|{_GAP}", _conflict),
         (r"Permission denied|Access ?Denied|Forbidden|InvalidAccessKeyId|SignatureDoesNotMatch", _permission),
         (r"error sending request|connect error|Connection refused|timed out|dns error|Service Unavailable|retry_timeout", _unavailable),
         (r"Cannot cast|Can't cast value|Cast error|overflow", _cast),

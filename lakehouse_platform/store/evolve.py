@@ -18,9 +18,9 @@ from lakehouse_platform.errors import (
 from lakehouse_platform.store.commit import Committer, Stamp
 from lakehouse_platform.store.keys import check_key_columns
 from lakehouse_platform.store.merge import is_unique
-from lakehouse_platform.store.predicates import parse_predicate
 from lakehouse_platform.store.properties import check_properties, primary_key_property
 from lakehouse_platform.store.snapshot import arrow_schema, constraints
+from lakehouse_platform.store.storable import check_constraint
 
 _CONSTRAINT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -75,10 +75,10 @@ def add_constraint(committer: Committer, name: str, predicate: str) -> int:
     def act(table: DeltaTable, stamp: Stamp) -> None:
         if name in constraints(table):
             raise InvalidNameError(f"Table {committer.location.name} already has constraint {name!r}: drop it first.")
-        condition = parse_predicate(predicate, arrow_schema(table))
+        condition = check_constraint(predicate, arrow_schema(table))
         if condition.is_never or condition.is_always:
             raise ConstraintViolationError(f"Constraint {predicate!r} is the same for every row: nothing to check.")
-        table.alter.add_constraint({name: condition.stored_sql()}, commit_properties=stamp(exact=True))
+        table.alter.add_constraint({name: condition.sql()}, commit_properties=stamp(exact=True))
 
     return committer.commit(act).version
 

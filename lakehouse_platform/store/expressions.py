@@ -2,8 +2,10 @@
 
 What is kept away from the engine, measured on deltalake 1.6.6:
 
-* A NULL literal inside AND, NOT IN or BETWEEN gives wrong rows in scans; a predicate that folds to NULL, or whose constant
-  part fails (`1/0 = 1`), makes `delete` remove every row. So constants are folded here, and `truth` removes NULL.
+* A NULL literal inside AND, NOT IN or BETWEEN gives wrong rows in scans; a predicate that folds to NULL, or whose
+  constant part fails (`1/0 = 1`), makes `delete` remove every row. So constants are folded here, `truth` removes NULL,
+  and `guarded` keeps the optimizer from making one.
+* A comparison of two partition columns is taken for true wherever both have a value; `guarded` prevents that too.
 * File statistics ignore NaN: a file holding 1.0 and NaN is taken for one holding only 1.0, so `delete("f < 2")` removes
   the NaN row too. So a float column is always read through `nanvl`, which statistics are not used through.
 """
@@ -11,9 +13,9 @@ What is kept away from the engine, measured on deltalake 1.6.6:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -97,21 +99,6 @@ class Column(Expression):
         if self.hidden and pa.types.is_floating(self.type):
             return f"nanvl({text}, {typed_literal(float('nan'), self.type)})"
         return text
-
-
-def stored(expression: Expression) -> Expression:
-    """Return the expression as a table keeps it in a CHECK constraint, where no statistics come into play.
-
-    The engine writes a constraint anew when it adds it, and then cannot read the `nanvl` that hides a column.
-    """
-    changes: dict[str, Any] = {"hidden": False} if isinstance(expression, Column) else {}
-    for field in fields(expression):
-        value = getattr(expression, field.name)
-        if isinstance(value, Expression):
-            changes[field.name] = stored(value)
-        elif isinstance(value, tuple) and all(isinstance(part, Expression) for part in cast("tuple[Any, ...]", value)):
-            changes[field.name] = tuple(map(stored, cast("tuple[Expression, ...]", value)))
-    return replace(expression, **changes)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The functions that predicates and UPDATE expressions may call; each gives the same result at every door of the engine."""
+"""The functions that predicates and UPDATE expressions may call: those that every door of the engine computes alike."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TRUNCATIONS = frozenset({"year", "quarter", "month", "week", "day", "hour", "mi
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """A function of fixed types: how the engine spells it, what it takes (the last `optional` may be absent) and gives."""
+    """A function of fixed types: how the engine spells it, what it takes (`optional` ones may be absent) and gives."""
 
     spelling: str
     parameters: Sequence[pa.DataType]

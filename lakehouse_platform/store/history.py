@@ -22,7 +22,7 @@ from lakehouse_platform.store.log import list_log
 from lakehouse_platform.store.snapshot import require_known_paths
 
 # A clock that was set back is evened out over as many commits before the first one shown.
-_CONTEXT = 100
+_CONTEXT = 20
 
 
 def history(location: Location, limit: int | None = None) -> list[VersionInfo]:

@@ -1,6 +1,6 @@
 """Values and names as SQL text that every door of the engine reads alike; the only place where values become SQL.
 
-The doors are `DeltaTable.delete`, `update`, `merge`, `scan(predicate=)`, `write_deltalake(predicate=)` and `QueryBuilder`.
+The doors are `DeltaTable.delete`, `update`, `merge`, `scan`, `write_deltalake(predicate=)` and `QueryBuilder`.
 Measured on deltalake 1.6.6: delete, update and merge compare a timestamp column only with a plain text or an
 `arrow_cast`; scan and QueryBuilder turn the plain text into nanoseconds and fail outside the years 1677 to 2262.
 """

@@ -38,8 +38,8 @@ def check_partition_texts(rows: pa.Table, columns: Sequence[str], name: str) -> 
         row = pc.index(found, pa.scalar(True)).as_py()
         if row >= 0:
             raise LossyCastError(
-                f"Column {column!r} of {name} is a partition column, where {rows.column(column)[row].as_py()!r} would be "
-                f"read as NULL (row {row + 1}): write NULL or another text. Nothing was written.",
+                f"Column {column!r} of {name} is a partition column, where {rows.column(column)[row].as_py()!r} "
+                f"would be read as NULL (row {row + 1}): write NULL or another text. Nothing was written.",
                 column=column,
                 row=row + 1,
             )

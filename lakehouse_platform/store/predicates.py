@@ -31,7 +31,6 @@ from lakehouse_platform.store.expressions import (
     guarded,
     is_null,
     settled,
-    stored,
     truth,
 )
 from lakehouse_platform.store.expressions import (
@@ -77,10 +76,6 @@ class Predicate:
             alias: The name that qualifies the columns, as merge needs.
         """
         return self.condition.sql(alias)
-
-    def stored_sql(self) -> str:
-        """Return the SQL text to keep in the table as a CHECK constraint."""
-        return stored(self.condition).sql()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from deltalake import DeltaTable
 
+from lakehouse_platform.errors import DeltaTableError
 from lakehouse_platform.model.results import SkippingStats
 from lakehouse_platform.store.engine import translated
+from lakehouse_platform.store.expressions import Expression, Logic
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.predicates import parse_predicate
 from lakehouse_platform.store.snapshot import arrow_schema, data_files
@@ -40,6 +44,27 @@ def _opened(location: Location, table: DeltaTable, predicate: str | None, everyt
         return everything
     if condition.is_never:
         return set()
-    with translated(location):
-        uris = table.file_uris(file_pruning_predicate=condition.sql())
+    left = everything
+    for part in _conjuncts(condition.condition):
+        left = left & _kept(location, table, part.sql(), everything)
+    return left
+
+
+def _conjuncts(condition: Expression) -> Iterator[Expression]:
+    """Yield the conditions that must all hold: each alone can rule files out, whatever the others are."""
+    if isinstance(condition, Logic) and condition.operator == "AND":
+        for item in condition.items:
+            yield from _conjuncts(item)
+    else:
+        yield condition
+
+
+def _kept(location: Location, table: DeltaTable, condition: str, everything: set[str]) -> set[str]:
+    try:
+        with translated(location):
+            uris = table.file_uris(file_pruning_predicate=condition)
+    except DeltaTableError as error:
+        if "for file skipping" not in error.message:
+            raise
+        return everything  # functions, LIKE and the like say nothing about a file's smallest and largest values
     return {uri.rsplit("/", 1)[-1] for uri in uris} & everything

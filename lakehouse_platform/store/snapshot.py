@@ -127,8 +127,8 @@ def require_plain_columns(table: DeltaTable, operation: str, name: str) -> None:
 def require_known_paths(table: DeltaTable, operation: str, name: str) -> None:
     """Refuse to take files out of a table whose log writes their paths in another way than the engine does.
 
-    The engine encodes each path anew in the entry that removes a file (deltalake 1.6.6). If the writer of the table left
-    "ü" as it is, as Spark does in partition directories, that entry names no file, and the old rows stay beside the new.
+    The engine encodes each path anew in the entry that removes a file (deltalake 1.6.6). If the writer of the table
+    left "ü" as it is, as Spark does in partition directories, that entry names no file, and the old rows stay.
 
     Raises:
         UnsupportedFeatureError: A live file has such a path.

@@ -1,15 +1,15 @@
 """Decides whether a text is one read-only query over the lakehouse's tables, and how it runs to right answers.
 
 The text is planned by datafusion-python, which shares the engine's grammar, over tables that have a schema and no rows.
-Only names that this planner asks for are opened, and the engine later sees no other tables, so it can read nothing else.
+Only names that this planner asks for are opened, and the engine later sees no other tables: it can read nothing else.
 
 deltalake 1.6.6 answers some queries wrongly because of what it pushes into its scans. The plan shows which:
 
 | the plan has | what the engine does | way out |
 |---|---|---|
-| a NULL literal or a failing constant in a condition | drops or keeps rows at will | a view the filters stay above of |
+| a NULL literal or a failing constant in a condition | drops or keeps rows at will | a view that filters stay above |
 | a condition on partition columns that is no plain comparison | takes it for fulfilled | the same |
-| anything computed from a float column | trusts statistics that ignore NaN | a view that hides the column's statistics |
+| anything computed from a float column | trusts statistics that ignore NaN | a view that hides its statistics |
 """
 
 from __future__ import annotations
@@ -184,7 +184,9 @@ class _Tables(SchemaProvider):
     def has_decimals_without_floats(self, written: str) -> bool:
         """Tell whether numbers with a point meet decimals, and no floats, in the plan's lines that hold them."""
         lines = "\n".join(line for line in written.splitlines() if "Float64(" in line)
-        met = [field.type for schema in self.schemas.values() for field in schema if _mentions(lines, field.name)]
+        met = [
+            field.type for schema in self.schemas.values() for field in schema if _mentions(lines, field.name)
+        ]
         return any(pa.types.is_decimal(data_type) for data_type in met) and not any(map(_holds_float, met))
 
     def table_exist(self, name: str) -> bool:

@@ -88,13 +88,12 @@ class _Worker:
     """
 
     def __init__(self) -> None:
-        path = os.pathsep.join(filter(None, [str(_SOURCE), os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-m", _MODULE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
+            cwd=_SOURCE,  # where `-m` finds this package, however the parent found it
             start_new_session=True,  # Ctrl-C in a terminal is for the parent, which decides
             bufsize=0,
         )
@@ -179,7 +178,7 @@ class _Worker:
         if not ready:
             self.end()
             raise QueryLimitError(
-                f"The query took longer than {self._seconds:g} s and was ended: narrow it with WHERE, or raise the limit.",
+                f"The query took longer than {self._seconds:g} s and was ended: narrow it, or raise the limit.",
                 timeout_seconds=self._seconds,
             )
 

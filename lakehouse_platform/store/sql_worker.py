@@ -1,7 +1,7 @@
 """A process that runs one SQL query after another for its parent, which may end it at any moment.
 
-Started as `python -m lakehouse_platform.store.sql_worker`; see `sql_frames` for what it reads and writes. Where tables are,
-and the secrets to open them, come over standard input, so that no list of processes shows them.
+Started as `python -m lakehouse_platform.store.sql_worker`; see `sql_frames` for what it reads and writes. Where tables
+are, and the secrets to open them, come over standard input, so that no list of processes shows them.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ rows away meanwhile, and, on a table with a declared key, with every other write
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, cast
@@ -20,6 +21,8 @@ from deltalake import DeltaTable
 from lakehouse_platform.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
+    InfrastructureError,
+    StorageError,
     TransactionClosedError,
     UnsupportedFeatureError,
 )
@@ -29,6 +32,8 @@ from lakehouse_platform.store.commit import Committer, Stamp
 from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.files import file_paths, read_files
 from lakehouse_platform.store.keys import check_absent, check_distinct, key_range
+from lakehouse_platform.store.limits import sql_limits
+from lakehouse_platform.store.log import read_commit
 from lakehouse_platform.store.memory_sql import query_arrow
 from lakehouse_platform.store.merge import (
     OPERATION_COLUMN,
@@ -49,8 +54,6 @@ from lakehouse_platform.store.snapshot import (
     require_known_paths,
     uses_column_mapping,
 )
-from lakehouse_platform.store.log import read_commit
-from lakehouse_platform.store.limits import sql_limits
 from lakehouse_platform.store.sql import SqlResult, run_sql
 from lakehouse_platform.store.workspace import Workspace
 from lakehouse_platform.store.writes import assignments_sql
@@ -165,7 +168,7 @@ class Transaction:
         rows = merge_rows(hold(data), schema, self._name)
         source = prepare_source(MergeSource(rows, {}), schema, key, self._name).rows
         operations = source.column(OPERATION_COLUMN).to_pylist()
-        inserts = source.filter(pa.array([op == RowOperation.INSERT for op in operations]))
+        inserts = source.filter(pa.array([op == RowOperation.INSERT for op in operations], pa.bool_()))
         check_absent(copy, inserts, key, self._name)
         counts = self._merge(source, schema, key)
         return MergeResult(
@@ -254,7 +257,7 @@ class Transaction:
                 continue
             if primary_key(newest) or any(not _APPENDS & action.keys() for action in actions):
                 raise CommitConflictError(
-                    f"Another writer changed table {self._name} in version {version}, which this transaction did not see; "
+                    f"Another writer changed table {self._name} in version {version}, unseen by this transaction; "
                     "nothing was written. Begin a new transaction and repeat the changes.",
                     table=self._name,
                     version=version,
@@ -322,7 +325,9 @@ class Transaction:
 
     def _close(self, *, keep_data: bool) -> None:
         workspace, self._workspace = self._live(), None
-        workspace.discard(keep_data=keep_data)
+        # Whether the commit landed matters more than what is left of the copy, to which no version refers.
+        with suppress(InfrastructureError, StorageError):
+            workspace.discard(keep_data=keep_data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +349,7 @@ def _merge_file(rows: pa.Table, source: pa.Table, key: Sequence[str]) -> _Merged
     deleted = [row for row, _, operation in hits if operation == RowOperation.DELETE]
     updated = [(row, src) for row, src, operation in hits if operation != RowOperation.DELETE]
     gone = {row for row, _ in updated}.union(deleted)
-    kept = rows.filter(pa.array([row not in gone for row in range(rows.num_rows)]))
+    kept = rows.filter(pa.array([row not in gone for row in range(rows.num_rows)], pa.bool_()))
     changed = _changed(rows, source, updated)
     matched = {src for _, src, _ in hits}
     return _MergedFile(pa.concat_tables([kept, changed]), matched, len(updated), len(deleted))

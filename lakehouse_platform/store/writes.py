@@ -27,6 +27,7 @@ from lakehouse_platform.store.snapshot import (
 )
 from lakehouse_platform.store.stream import Stream
 
+
 def append(
     committer: Committer, data: RowsIn, *, evolve: bool = False, transaction: AppTransaction | None = None
 ) -> int:

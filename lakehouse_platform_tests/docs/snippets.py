@@ -44,16 +44,17 @@ def blocks(page: str) -> list[Block]:
             match[1].strip(),
             match[2],
             page.count("\n", 0, match.start()) + 2,
-            _output(page, match, following),
+            _output(page, found[index : index + 2]),
         )
-        for match, following in zip(found, [*found[1:], None], strict=True)
+        for index, match in enumerate(found)
     ]
 
 
-def _output(page: str, block: re.Match[str], following: re.Match[str] | None) -> str | None:
-    if following is None or following[1].strip() != "text":
+def _output(page: str, pair: list[re.Match[str]]) -> str | None:
+    """Return the text of the second block if it is the output of the first."""
+    if len(pair) < 2 or pair[1][1].strip() != "text" or page[pair[0].end() : pair[1].start()].strip():
         return None
-    return None if page[block.end() : following.start()].strip() else following[2]
+    return pair[1][2]
 
 
 def run_page(path: Path, directory: Path) -> int:

@@ -9,9 +9,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_platform.errors import StorageError, UnsupportedFeatureError
+from lakehouse_platform.errors import (
+    ConstraintViolationError,
+    NotADeltaTableError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform.store.table import Table
 from lakehouse_platform_tests.support.checkpoints import (
@@ -91,14 +97,6 @@ def test_partition_values_with_odd_letters(foreign: HandmadeTable, table: Table)
     assert ids(table) == [0, 1, 2, 3, 4, 6, 7, 8]
 
 
-def test_an_empty_text_in_the_log_is_a_null_partition(foreign: HandmadeTable, table: Table) -> None:
-    """Protocol, "Partition Value Serialization": an empty string translates to a null partition value."""
-    foreign.create([ID, V, column("p", _TEXT)], partition_by=["p"])
-    foreign.commit(1, foreign.add(numbered(1), partition_values={"p": ""}))
-    assert table.scan().to_pylist() == [{"id": 1, "v": "v1", "p": None}]
-    assert table.query("p IS NULL").to_pylist() != []
-
-
 def test_columns_in_another_order_missing_or_too_many(foreign: HandmadeTable, table: Table) -> None:
     foreign.create([ID, V, column("n", _INT)]).commit(
         1, foreign.add(pa.table({"extra": [0], "n": [1], "v": ["v1"], "id": [1]})), foreign.add(numbered(2))
@@ -153,46 +151,45 @@ def test_mapped_columns_are_read_under_their_logical_names(
 
 
 @pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (lambda table: table.append([{"id": 3, "v": "v3", "p": "y"}]), [1, 2, 3]),
+        (lambda table: table.delete("id = 1"), [2]),
+        (lambda table: table.update({"v": "'new'"}, "id = 1"), [1, 2]),
+        (lambda table: table.merge([{"id": 2, "v": "new", "p": "x"}], on=["id"]), [1, 2]),
+        (lambda table: table.overwrite([{"id": 9, "v": "v9", "p": "z"}]), [9]),
+        (lambda table: table.add_constraint("c", "id > 0"), [1, 2]),
+    ],
+    ids=["append", "delete", "update", "merge", "overwrite", "constraint"],
+)
+def test_a_change_of_a_mapped_table_keeps_to_the_physical_names(
+    foreign: HandmadeTable, table: Table, change: Callable[[Table], object], left: list[int]
+) -> None:
+    """Files or partition values under logical names would be read as NULL by everybody else."""
+    _mapped_table(foreign, "name", Protocol(2, 5))
+    change(table)
+    found = table.scan().to_pylist()
+    assert sorted(row["id"] for row in found) == left
+    assert all(None not in row.values() for row in found)
+    _assert_physical_names_only(foreign, table)
+
+
+@pytest.mark.parametrize(
     "change",
     [
-        lambda table: table.append([{"id": 3, "v": "v3", "p": "y"}]),
-        lambda table: table.delete("id = 1"),
-        lambda table: table.update({"v": "'new'"}, "id = 1"),
-        lambda table: table.merge([{"id": 2, "v": "new", "p": "x"}], on=["id"]),
-        lambda table: table.overwrite([{"id": 9, "v": "v9", "p": "z"}]),
         lambda table: table.overwrite_where("id = 1", [{"id": 1, "v": "new", "p": "x"}]),
         lambda table: table.compact(),
         lambda table: table.z_order(["id"]),
-        lambda table: table.add_constraint("c", "id > 0"),
     ],
-    ids=[
-        "append",
-        "delete",
-        "update",
-        "merge",
-        "overwrite",
-        "overwrite_where",
-        "compact",
-        "z_order",
-        "constraint",
-    ],
+    ids=["overwrite_where", "compact", "z_order"],
 )
-def test_a_change_of_a_mapped_table_is_right_or_refused(
+def test_what_the_engine_cannot_do_on_a_mapped_table_is_refused(
     foreign: HandmadeTable, table: Table, change: Callable[[Table], object]
 ) -> None:
-    """Files under logical names or partition values under them would be read as NULL by everybody else."""
     _mapped_table(foreign, "name", Protocol(2, 5))
-    before = table.scan().to_pylist()
-    try:
+    with pytest.raises(UnsupportedFeatureError, match="columnMapping"):
         change(table)
-    except UnsupportedFeatureError as error:
-        assert "columnMapping" in str(error)
-        assert table.scan().to_pylist() == before
-        return
-    found = table.scan().to_pylist()
-    assert found
-    assert all(None not in row.values() for row in found)
-    _assert_physical_names_only(foreign, table)
+    assert (table.version(), ids(table)) == (1, [1, 2])
 
 
 def test_every_checkpoint_layout(foreign: HandmadeTable, table: Table) -> None:
@@ -238,7 +235,7 @@ def test_a_compacted_log(foreign: HandmadeTable, table: Table) -> None:
 def test_a_hole_in_the_log_is_an_error_that_says_so(foreign: HandmadeTable, table: Table) -> None:
     _six_versions(foreign)
     (foreign.log / f"{3:020}.json").unlink()
-    with pytest.raises(StorageError, match=r"_delta_log|log"):
+    with pytest.raises(NotADeltaTableError, match="_delta_log"):
         table.scan().to_pylist()
 
 
@@ -261,10 +258,16 @@ def test_a_generated_column(foreign: HandmadeTable, table: Table) -> None:
     foreign.create([ID, double], protocol=Protocol(1, 4))
     foreign.commit(1, foreign.add(pa.table({"id": [1], "twice": [2]})))
     assert table.scan().to_pylist() == [{"id": 1, "twice": 2}]
-    with pytest.raises(StorageError):
-        table.append([{"id": 2, "twice": 5}])
-    _right_or_refused(table, lambda: table.append([{"id": 2}]), {1: 2, 2: 4})
-    _right_or_refused(table, lambda: table.update({"id": "id + 10"}, "id = 1"), {11: 22, 2: 4})
+    for wrong in (
+        lambda: table.append([{"id": 2, "twice": 5}]),
+        lambda: table.update({"id": "id + 10"}, "id = 1"),
+        lambda: table.merge([{"id": 1, "twice": 9}], on=["id"]),
+    ):
+        with pytest.raises(ConstraintViolationError):
+            wrong()
+    table.append([{"id": 2, "twice": 4}])
+    table.merge([{"id": 1}, {"id": 3}], on=["id"])
+    assert {row["id"]: row["twice"] for row in table.scan().to_pylist()} == {1: 2, 2: 4, 3: 6}
 
 
 def test_an_invariant_holds(foreign: HandmadeTable, table: Table) -> None:
@@ -320,15 +323,5 @@ def _assert_physical_names_only(foreign: HandmadeTable, table: Table) -> None:
     for action in foreign.actions(range(2, table.version() + 1)):
         if "add" in action:
             assert set(action["add"]["partitionValues"]) == {"col-p"}
-            names = set(pa.parquet.read_schema(foreign.path / action["add"]["path"]).names)
+            names = set(pq.read_schema(foreign.path / action["add"]["path"]).names)
             assert names == {"col-a", "col-b"}
-
-
-def _right_or_refused(table: Table, change: Callable[[], object], expected: dict[int, int]) -> None:
-    before = table.scan().to_pylist()
-    try:
-        change()
-    except StorageError:
-        assert table.scan().to_pylist() == before
-        return
-    assert {row["id"]: row["twice"] for row in table.scan().to_pylist()} == expected

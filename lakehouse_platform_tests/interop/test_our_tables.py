@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakehouse_platform.errors import LossyCastError
 from lakehouse_platform.model.schema import Field, Schema
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform_tests.interop.readers import READERS
@@ -141,6 +142,21 @@ def test_partitions_are_read_right(store: DeltaStore, reader: str) -> None:
     store.compact("t")
     expected = [row for row in data if row["id"] != 3]
     assert sorted(READERS[reader](_path(store, "t")), key=lambda row: row["id"]) == expected
+
+
+@pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_partition_value_that_others_read_as_null_is_refused(store: DeltaStore, value: str) -> None:
+    store.create("t", pa.schema([("id", pa.int64()), ("p", pa.string())]), partition_by=["p"])
+    store.append("t", [{"id": 1, "p": "x"}])
+    for write in (
+        lambda: store.append("t", [{"id": 2, "p": value}]),
+        lambda: store.overwrite("t", [{"id": 2, "p": value}]),
+        lambda: store.overwrite_where("t", "id = 1", [{"id": 1, "p": value}]),
+        lambda: store.merge("t", [{"id": 1, "p": value}], on=["id"]),
+    ):
+        with pytest.raises(LossyCastError, match="NULL"):
+            write()
+    assert rows(store, "t") == [{"id": 1, "p": "x"}]
 
 
 def _path(store: DeltaStore, name: str) -> Path:

@@ -24,7 +24,8 @@ from urllib.parse import urlsplit
 from lakehouse_platform_tests.support.s3_server import ROOT, S3Server
 
 _HOP = {"connection", "transfer-encoding", "content-length", "keep-alive"}
-COMMIT = r"PUT .*/_delta_log/\d{20}\.json"
+# The commit of a table, not one to a transaction's private copy.
+COMMIT = r"PUT (?!.*/tx-).*/_delta_log/\d{20}\.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,9 @@ class CuttingProxy:
     server: S3Server
     directory: Path
 
-    def plan(self, *, lose: str | None = None, refuse: str | None = None, dead_after_loss: bool = False) -> None:
+    def plan(
+        self, *, lose: str | None = None, refuse: str | None = None, dead_after_loss: bool = False
+    ) -> None:
         """Begin anew.
 
         Args:
@@ -119,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
         """Say nothing."""
 
     do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = pass_on  # noqa: N815 - http.server's names

@@ -17,8 +17,6 @@ from typing import Any
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform_tests.support.s3_server import ROOT
 
-_LONGEST_S = 280
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -97,7 +95,7 @@ def _expect_ready(process: subprocess.Popen[bytes]) -> None:
 
 
 def _outcomes(process: subprocess.Popen[bytes]) -> list[Outcome]:
-    told, complaints = process.communicate(timeout=_LONGEST_S)
+    told, complaints = process.communicate()
     if process.returncode != 0:
         raise AssertionError(f"A worker failed:\n{complaints.decode()[-4000:]}")
     return [Outcome(**json.loads(line)) for line in told.splitlines()]

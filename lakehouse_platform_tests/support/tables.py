@@ -37,7 +37,9 @@ def in_order(some: Rows) -> Rows:
 
 
 @contextmanager
-def refused(store: DeltaStore, name: str, error: type[Exception], match: str | None = None) -> Generator[None]:
+def refused(
+    store: DeltaStore, name: str, error: type[Exception], match: str | None = None
+) -> Generator[None]:
     """Expect exactly this error, and the table as it was: same version, same schema, same rows."""
     before = _picture(store, name)
     with pytest.raises(error, match=match) as caught:

@@ -87,7 +87,12 @@ def create(store: DeltaStore, name: str, column: str) -> Iterator[Outcome]:
 
 def ensure(store: DeltaStore, name: str) -> Iterator[Outcome]:
     """Create the table unless it is there."""
-    yield _attempt(0, lambda: store.ensure(TableSpec(name=name, description="", schema=PEOPLE, primary_key=("id",))).version())
+    yield _attempt(
+        0,
+        lambda: store.ensure(
+            TableSpec(name=name, description="", schema=PEOPLE, primary_key=("id",))
+        ).version(),
+    )
 
 
 def _compact_and_vacuum(store: DeltaStore, name: str) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_platform.cli.output import JsonOutput, TextOutput
+from lakehouse_platform.cli.output import JsonOutput, TextOutput, counted
 
 MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
 
@@ -46,3 +46,12 @@ def test_a_record_in_a_pipe_is_one_line_per_fact_with_nested_names(
         "created:",
         "none:",
     ]
+
+
+def test_numbers_agree_with_their_nouns() -> None:
+    assert [counted(number, "row") for number in (0, 1, 2, None)] == ["0 rows", "1 row", "2 rows", "? rows"]
+
+
+def test_things_with_names_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    TextOutput().record({"columns": [{"name": "id", "type": "Int32", "nullable": False}]})
+    assert capsys.readouterr().out == "columns.id: type=Int32, nullable=false\n"

@@ -63,7 +63,7 @@ def test_rows_on_a_terminal_are_a_table_with_null_in_another_style(workplace: Pa
 
 def test_a_long_result_on_a_terminal_is_cut_with_a_note(workplace: Path) -> None:
     words = ["query", "customers", "SELECT id FROM data", "--max-rows", "3"]
-    assert "… 1 more rows" in on_a_terminal(words, workplace)[1]
+    assert "… 1 more row " in on_a_terminal(words, workplace)[1]
 
 
 def test_columns_that_do_not_fit_are_named(workplace: Path) -> None:

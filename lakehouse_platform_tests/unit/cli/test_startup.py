@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 
-HEAVY = ("pyarrow", "deltalake", "datafusion", "polars", "pydantic", "dagster", "rich", "sqlglot")
+HEAVY = ("pyarrow", "deltalake", "datafusion", "polars", "pydantic", "dagster", "rich")
 
 
 def started(*words: str) -> subprocess.CompletedProcess[str]:

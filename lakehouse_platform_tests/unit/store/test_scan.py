@@ -1,11 +1,11 @@
-"""Scans: how much they hold at a time, and rows that a table should not have."""
+"""Scans: how much they hold at a time."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from lakehouse_platform.store.delta_store import DeltaStore
 
@@ -22,21 +22,17 @@ def test_narrow_rows_come_in_batches_larger_than_the_engines_own(store: DeltaSto
 
 def test_wide_rows_come_in_small_batches_so_that_few_are_held_at_a_time(store: DeltaStore) -> None:
     # Each row is another text of 20 kB that does not compress, and so 16 MB hold fewer than 1 000 rows.
-    texts = ["".join(chr(33 + (row * 7919 + place * place) % 90) for place in range(300)) * 70 for row in range(1_500)]
+    texts = [
+        "".join(chr(33 + (row * 7919 + place * place) % 90) for place in range(300)) * 70
+        for row in range(1_500)
+    ]
     rows = pa.table({"text": [f"{row}{text}" for row, text in enumerate(texts)]})
     assert _largest_batch(store, rows) <= 8_192
 
 
 def test_a_table_without_statistics_is_read_whole(tmp_path: Path, store: DeltaStore) -> None:
     path = tmp_path / "t"
-    write_deltalake(path, pa.table({"id": range(10)}), configuration={"delta.dataSkippingNumIndexedCols": "0"})
+    write_deltalake(
+        path, pa.table({"id": range(10)}), configuration={"delta.dataSkippingNumIndexedCols": "0"}
+    )
     assert store.at(path).scan().to_arrow().num_rows == 10
-
-
-def test_null_in_a_column_that_should_have_none_is_shown_not_hidden(tmp_path: Path, store: DeltaStore) -> None:
-    """Some writers add a NOT NULL column to a table with rows; then the old rows hold NULL."""
-    path = tmp_path / "t"
-    write_deltalake(path, pa.table({"id": [1]}))
-    added = pa.schema([pa.field("name", pa.string(), nullable=False)])
-    DeltaTable(path).alter.add_columns(added.to_arrow() if hasattr(added, "to_arrow") else _fields(added))
-    assert store.at(path).scan().to_pylist() == [{"id": 1, "name": None}]

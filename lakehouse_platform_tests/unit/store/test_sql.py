@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -45,10 +46,19 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DeltaTable]:
     return {**opened, "Mixed.case-name": opened["floats"]}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def no_workers_left() -> Iterator[None]:
     yield
     sql_pool.end_idle_workers()
+
+
+@pytest.fixture
+def idle_worker(tables: dict[str, DeltaTable]) -> int:
+    """The process id of the only idle worker."""
+    sql_pool.end_idle_workers()
+    rows("SELECT 1", tables, APART)
+    (process,) = sql_pool.idle_processes()
+    return process
 
 
 def rows(text: str, tables: dict[str, DeltaTable], limits: SqlLimits = FREE) -> list[tuple[object, ...]]:
@@ -292,44 +302,37 @@ def test_planning_that_takes_too_long_is_ended_too(tables: dict[str, DeltaTable]
         run_sql("SELECT " + "1+" * 8_000 + "1", tables, SqlLimits(timeout_seconds=1.5)).to_arrow()
 
 
-def test_workers_are_reused(tables: dict[str, DeltaTable]) -> None:
-    rows("SELECT 1", tables, APART)
-    first = sql_pool.idle_processes()
+def test_workers_are_reused(tables: dict[str, DeltaTable], idle_worker: int) -> None:
     rows("SELECT 2", tables, APART)
     with pytest.raises(InvalidSqlError):
         rows("SELECT x FROM t", tables, APART)
-    assert sql_pool.idle_processes() == first
-    assert len(first) == 1
+    assert sql_pool.idle_processes() == [idle_worker]
 
 
-def test_a_killed_worker_is_replaced(tables: dict[str, DeltaTable]) -> None:
-    rows("SELECT 1", tables, APART)
-    (process,) = sql_pool.idle_processes()
-    os.kill(process, signal.SIGKILL)
-    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+def test_a_killed_worker_is_replaced(tables: dict[str, DeltaTable], idle_worker: int) -> None:
+    os.kill(idle_worker, signal.SIGKILL)
+    os.waitid(os.P_PID, idle_worker, os.WEXITED | os.WNOWAIT)
     assert rows("SELECT 2", tables, APART) == [(2,)]
-    assert process not in sql_pool.idle_processes()
+    assert idle_worker not in sql_pool.idle_processes()
 
 
-def test_a_worker_that_dies_in_a_query_is_an_error(tables: dict[str, DeltaTable]) -> None:
-    rows("SELECT 1", tables, APART)
-    (process,) = sql_pool.idle_processes()
-    killer = threading.Timer(0.5, os.kill, (process, signal.SIGKILL))
+def test_a_worker_that_dies_in_a_query_is_an_error(tables: dict[str, DeltaTable], idle_worker: int) -> None:
+    killer = threading.Timer(0.5, os.kill, (idle_worker, signal.SIGKILL))
     killer.start()
     with pytest.raises(QueryLimitError, match="ended by itself"):
         run_sql(ENDLESS, tables, APART).to_arrow()
     killer.join()
 
 
-def test_a_result_that_is_dropped_half_read_leaves_no_process(tables: dict[str, DeltaTable]) -> None:
-    rows("SELECT 1", tables, APART)
-    (process,) = sql_pool.idle_processes()
+def test_a_result_that_is_dropped_half_read_leaves_no_process(
+    tables: dict[str, DeltaTable], idle_worker: int
+) -> None:
     result: SqlResult | None = run_sql("SELECT a.id FROM t a, t b, t c", tables, APART)
     assert result is not None
     assert sql_pool.idle_processes() == []
     del result
     gc.collect()
-    assert not Path(f"/proc/{process}").exists()
+    assert not Path(f"/proc/{idle_worker}").exists()
 
 
 def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
@@ -355,16 +358,12 @@ run_sql({ENDLESS!r}, tables, SqlLimits(timeout_seconds=60)).to_arrow()
 
 
 def _ended(pidfd: int) -> bool:
-    import select
-
     ready, _, _ = select.select([pidfd], [], [], 20)
     os.close(pidfd)
     return bool(ready)
 
 
-def test_secrets_are_not_in_the_list_of_processes(tables: dict[str, DeltaTable]) -> None:
-    rows("SELECT 1", tables, APART)
-    (process,) = sql_pool.idle_processes()
-    command = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+def test_secrets_are_not_in_the_list_of_processes(idle_worker: int) -> None:
+    command = Path(f"/proc/{idle_worker}/cmdline").read_bytes().split(b"\0")
     assert command[1:3] == [b"-m", b"lakehouse_platform.store.sql_worker"]
     assert not b"".join(command[3:])

@@ -107,7 +107,9 @@ class Model:
 
 _IDS = st.integers(0, 12)
 _ROWS = st.lists(
-    st.builds(row, _IDS, st.sampled_from(PARTITIONS), st.sampled_from([None, 0.0, -0.0, math.nan, math.inf, 1.5])),
+    st.builds(
+        row, _IDS, st.sampled_from(PARTITIONS), st.sampled_from([None, 0.0, -0.0, math.nan, math.inf, 1.5])
+    ),
     max_size=4,
     unique_by=lambda found: found["id"],
 )
@@ -120,7 +122,8 @@ _STEPS = st.lists(
         st.tuples(st.just("delete"), _SPAN),
         st.tuples(st.just("update"), _SPAN),
         st.tuples(
-            st.just("merge"), _ROWS.flatmap(lambda rows: st.tuples(st.just(rows), st.lists(_OPERATION, min_size=4)))
+            st.just("merge"),
+            _ROWS.flatmap(lambda rows: st.tuples(st.just(rows), st.lists(_OPERATION, min_size=4))),
         ),
     ),
     min_size=1,
@@ -221,7 +224,9 @@ def _delete_in_transaction(table: Table, predicate: str) -> None:
 
 @pytest.mark.parametrize("rival", _RIVALS)
 @pytest.mark.parametrize("mine", ["append", "delete"])
-def test_a_transaction_conflicts_with_every_change_that_is_no_append(table: Table, rival: str, mine: str) -> None:
+def test_a_transaction_conflicts_with_every_change_that_is_no_append(
+    table: Table, rival: str, mine: str
+) -> None:
     with pytest.raises(CommitConflictError), table.transaction() as tx:
         tx.append([row(100)]) if mine == "append" else tx.delete("id = 1")
         _RIVALS[rival](table)
@@ -289,7 +294,9 @@ def _raise(error: BaseException) -> None:
 @pytest.mark.parametrize("step", list(_failing_steps()), ids=lambda step: step[0])
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_whatever_fails_inside_leaves_table_and_directory_as_they_were(
-    store: DeltaStore, step: tuple[str, Callable[[Transaction], object], type[BaseException]], partitioned: bool
+    store: DeltaStore,
+    step: tuple[str, Callable[[Transaction], object], type[BaseException]],
+    partitioned: bool,
 ) -> None:
     schema = SCHEMA.set(0, pa.field("id", pa.int64(), nullable=False))
     table = store.create("t", schema, partition_by=["p"] if partitioned else [])
@@ -355,7 +362,11 @@ def test_a_transaction_that_was_not_begun_refuses_everything(table: Table) -> No
 def test_an_append_only_table_keeps_its_rows(store: DeltaStore) -> None:
     log = store.create("log", SCHEMA, properties={"delta.appendOnly": "true"})
     log.append([row(1), row(2)])
-    for step in (lambda tx: tx.delete("id = 1"), lambda tx: tx.overwrite([]), lambda tx: tx.update({"v": "0.0"})):
+    for step in (
+        lambda tx: tx.delete("id = 1"),
+        lambda tx: tx.overwrite([]),
+        lambda tx: tx.update({"v": "0.0"}),
+    ):
         with pytest.raises(ConstraintViolationError, match="append-only"), log.transaction() as tx:
             step(tx)
     with log.transaction() as tx:
@@ -433,7 +444,9 @@ def test_directories_with_odd_names(tmp_path: Path, base: str) -> None:
     assert ids(table) == [0, 2, 3, 4, 9]
 
 
-@pytest.mark.parametrize("name", ["_op", "s", "t", "source", "row", "0", "a.b", 'a"b', "a'b", "a b", "a`b", "f", "data"])
+@pytest.mark.parametrize(
+    "name", ["_op", "s", "t", "source", "row", "0", "a.b", 'a"b', "a'b", "a b", "a`b", "f", "data"]
+)
 def test_columns_with_odd_names(store: DeltaStore, name: str) -> None:
     table = store.create("t", pa.schema([("id", pa.int64()), (name, pa.string())]))
     table.append([{"id": 1, name: "x"}, {"id": 2, name: "y"}])
@@ -484,5 +497,6 @@ def test_transactions_work_on_an_object_store(s3: S3Server) -> None:
 def _left_over(location: Location) -> set[int]:
     """Return the number of transaction directories that still hold files."""
     everything = location.filesystem().get_file_info(pa.fs.FileSelector("", recursive=True))
-    files = [info.path for info in everything if info.type == pa.fs.FileType.File]
+    # SeaweedFS keeps a key without content for a directory that was emptied.
+    files = [info.path for info in everything if info.size]
     return {len({path.split("/")[0] for path in files if path.startswith("tx-")})}

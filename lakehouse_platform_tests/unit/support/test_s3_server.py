@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -32,9 +33,10 @@ def test_a_raw_delta_table_can_be_written_and_read(s3: S3Server) -> None:
     assert DeltaTable(uri, storage_options=dict(s3.options)).version() == 0
 
 
-def test_the_server_dies_with_the_process_that_started_it(tmp_path) -> None:
+def test_the_server_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _SERVE_AND_WAIT, str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
         endpoint = urlsplit(owner.stdout.readline().decode().strip())
         address = (endpoint.hostname, endpoint.port)
         socket.create_connection(address).close()
