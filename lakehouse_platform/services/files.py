@@ -14,7 +14,6 @@ import pyarrow as pa
 from lakehouse_platform.errors import SourceFormatError
 from lakehouse_platform.model.results import MergeResult
 from lakehouse_platform.services.json_source import open_json
-from lakehouse_platform.services.read_ahead import read_ahead
 from lakehouse_platform.store.creation import check_free
 from lakehouse_platform.store.csv_source import CsvOptions, InferMode
 from lakehouse_platform.store.database import merge_source
@@ -119,7 +118,7 @@ def create_from_file(
             data=rows,
         ).version()
 
-    return _landed(opened, source, create)
+    return _landed(opened, create)
 
 
 def append_file(table: Table, source: str, form: FileForm, options: FileOptions) -> FileResult:
@@ -133,7 +132,7 @@ def append_file(table: Table, source: str, form: FileForm, options: FileOptions)
     if options.evolve:
         into = _widened(into, table, source, form, options)
     opened = _open(table, source, form, options, into=into)
-    return _landed(opened, source, lambda rows: table.append(rows, evolve=options.evolve))
+    return _landed(opened, lambda rows: table.append(rows, evolve=options.evolve))
 
 
 def insert_json(table: Table, text: str | bytes) -> FileResult:
@@ -188,7 +187,8 @@ def _open(
         raise SourceFormatError(
             "JSON Lines do not say which types their columns have: create the table first."
         )
-    return open_json(source, into, storage_options, options.on_progress)
+    rows = open_json(source, into, storage_options, options.on_progress)
+    return rows.ahead() if is_uri(source) else rows
 
 
 def _csv_options(options: FileOptions, storage_options: Mapping[str, str]) -> CsvOptions:
@@ -209,12 +209,12 @@ def _widened(into: pa.Schema, table: Table, source: str, form: FileForm, options
     return pa.schema([*into, *new])
 
 
-def _landed(opened: RowSource, source: str, write: Callable[[pa.RecordBatchReader], int]) -> FileResult:
+def _landed(opened: RowSource, write: Callable[[pa.RecordBatchReader], int]) -> FileResult:
     rows = 0
 
     def counted() -> Generator[pa.RecordBatch]:
         nonlocal rows
-        for batch in read_ahead(opened.reader) if is_uri(source) else opened.reader:
+        for batch in opened.reader:
             rows += batch.num_rows
             yield batch
 

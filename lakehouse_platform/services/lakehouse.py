@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Self
 
 from lakehouse_platform.errors import StoragePermissionError
@@ -66,7 +67,9 @@ class Lakehouse:
         Raises:
             InvalidNameError: It can be neither.
         """
-        if looks_like_location(source) or not is_table_name(source):
+        if looks_like_location(source):
+            return self.store.at(source)
+        if not is_table_name(source) and Path(source).is_dir():
             return self.store.at(source)
         table = self.store.table(source)
         elsewhere = self.store.at(source)

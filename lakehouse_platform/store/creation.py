@@ -23,6 +23,7 @@ from lakehouse_platform.store.keys import check_key_columns
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import LOG_DIRECTORY, list_log
 from lakehouse_platform.store.properties import check_properties, new_table_properties, primary_key_property
+from lakehouse_platform.store.snapshot import column_infos
 from lakehouse_platform.store.writes import append
 
 
@@ -49,12 +50,13 @@ def create_table(
 
     Raises:
         TableExistsError, DirectoryNotEmptyError: The place is taken.
-        SchemaMismatchError, InvalidPropertyError: The definition is wrong.
+        SchemaMismatchError, InvalidSchemaTextError, InvalidPropertyError: The definition is wrong.
         SchemaMismatchError, LossyCastError, DuplicateKeyError, ConstraintViolationError: The rows do not fit.
     """
     location = committer.location
     key = check_key_columns(schema, primary_key, location.name) if primary_key else ()
     schema = pa.schema([f.with_nullable(f.nullable and f.name not in key) for f in schema])
+    column_infos(schema)  # refuses types that a table cannot hold, which the engine would change silently
     _check_partitions(schema, partition_by, location.name)
     configuration = {**new_table_properties(committer.config), **check_properties(properties or {})}
     check_free(location)

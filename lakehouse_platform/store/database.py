@@ -19,12 +19,13 @@ from lakehouse_platform.model.schema import Schema
 from lakehouse_platform.model.times import from_epoch_ms
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.buffer import WriteBuffer
-from lakehouse_platform.store.engine import open_table
 from lakehouse_platform.store.creation import check_free
 from lakehouse_platform.store.csv_source import CsvOptions
+from lakehouse_platform.store.engine import open_table
 from lakehouse_platform.store.importing import create_from_source, csv_import, parquet_import
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.merge import OPERATION_COLUMN, MergeSource
+from lakehouse_platform.store.parquet_source import ParquetOptions
 from lakehouse_platform.store.rows import RowsIn
 from lakehouse_platform.store.sql import SqlResult
 from lakehouse_platform.store.table import Table
@@ -80,12 +81,13 @@ class DatabaseOps:
         """Create a table from a CSV file, its columns inferred, all rows in one commit.
 
         Raises:
-            SourceNotFoundError, SourceFormatError: The file is missing, or a value does not fit; line and column are named.
+            SourceNotFoundError, SourceFormatError: The file is missing or a value does not fit: line and column.
             TableExistsError, DirectoryNotEmptyError: The place is taken.
         """
         table = _table(path, config)
         check_free(table.location)
-        create_from_source(table, csv_import(csv, options or CsvOptions()), primary_key=primary_key)
+        options = options or CsvOptions(storage_options=table.config.plain_storage_options)
+        create_from_source(table, csv_import(csv, options), primary_key=primary_key)
         return cls(table)
 
     @classmethod
@@ -105,7 +107,8 @@ class DatabaseOps:
         """
         table = _table(path, config)
         check_free(table.location)
-        create_from_source(table, parquet_import(parquet), primary_key=primary_key)
+        options = ParquetOptions(storage_options=table.config.plain_storage_options)
+        create_from_source(table, parquet_import(parquet, options), primary_key=primary_key)
         return cls(table)
 
     @classmethod

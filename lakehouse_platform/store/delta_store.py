@@ -28,12 +28,16 @@ from lakehouse_platform.model.results import (
 from lakehouse_platform.model.schema import Schema
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.commit import AppTransaction
+from lakehouse_platform.store.creation import check_free
+from lakehouse_platform.store.csv_source import CsvOptions
 from lakehouse_platform.store.engine import open_table, translated
+from lakehouse_platform.store.importing import create_from_source, csv_import, parquet_import
+from lakehouse_platform.store.limits import sql_limits
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.merge import MergeSource
+from lakehouse_platform.store.parquet_source import ParquetOptions
 from lakehouse_platform.store.rows import RowsIn
 from lakehouse_platform.store.scan import Rows
-from lakehouse_platform.store.limits import sql_limits
 from lakehouse_platform.store.sql import SqlResult, run_sql
 from lakehouse_platform.store.table import Table
 from lakehouse_platform.store.tables import TableSpec
@@ -106,6 +110,46 @@ class DeltaStore:
             properties=properties,
             description=description,
         )
+
+    def create_from_csv(
+        self,
+        name: str,
+        source: str | os.PathLike[str],
+        options: CsvOptions | None = None,
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+    ) -> Table:
+        """Create a table from a CSV file, all rows in one commit, and return it.
+
+        Raises:
+            SourceNotFoundError, SourceFormatError: The file is missing or a value does not fit: line and column.
+            TableExistsError, DirectoryNotEmptyError: The place is taken.
+        """
+        table = self.table(name)
+        check_free(table.location)
+        opened = csv_import(source, options or CsvOptions(storage_options=self.config.plain_storage_options))
+        return create_from_source(table, opened, primary_key=primary_key, partition_by=partition_by)
+
+    def create_from_parquet(
+        self,
+        name: str,
+        source: str | os.PathLike[str],
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+    ) -> Table:
+        """Create a table from a Parquet file or a pattern of them, all rows in one commit, and return it.
+
+        Raises:
+            SourceNotFoundError, SourceFormatError: Nothing matches, or the files' columns differ.
+            TableExistsError, DirectoryNotEmptyError: The place is taken.
+        """
+        table = self.table(name)
+        check_free(table.location)
+        options = ParquetOptions(storage_options=self.config.plain_storage_options)
+        opened = parquet_import(source, options)
+        return create_from_source(table, opened, primary_key=primary_key, partition_by=partition_by)
 
     def open(self, name: str) -> Table:
         """Return a table that exists.

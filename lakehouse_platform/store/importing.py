@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakehouse_platform.store.csv_source import CsvOptions, open_csv
 from lakehouse_platform.store.parquet_source import ParquetOptions, open_parquet
 from lakehouse_platform.store.row_source import RowSource
+from lakehouse_platform.store.source_files import is_uri
 
 if TYPE_CHECKING:
     from lakehouse_platform.store.table import Table
@@ -33,7 +34,8 @@ def csv_import(
         SourceNotFoundError, SourceFormatError, StoragePermissionError: See `open_csv`.
     """
     options = options or CsvOptions()
-    return open_csv(source, options if into is None else replace(options, schema=into))
+    opened = open_csv(source, options if into is None else replace(options, schema=into))
+    return opened.ahead() if is_uri(os.fspath(source)) else opened
 
 
 def parquet_import(
@@ -50,7 +52,8 @@ def parquet_import(
         SourceNotFoundError, SourceFormatError, StoragePermissionError: See `open_parquet`.
     """
     options = options or ParquetOptions()
-    return open_parquet(source, options if into is None else replace(options, schema=into))
+    opened = open_parquet(source, options if into is None else replace(options, schema=into))
+    return opened.ahead() if is_uri(os.fspath(source)) else opened
 
 
 def create_from_source(

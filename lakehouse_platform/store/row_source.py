@@ -8,6 +8,7 @@ from typing import Self
 import pyarrow as pa
 
 from lakehouse_platform.errors import LakehouseError
+from lakehouse_platform.store.read_ahead import read_ahead
 
 
 class RowSource:
@@ -28,6 +29,11 @@ class RowSource:
         self.error: LakehouseError | None = None
         self._batches = batches
         self.reader: pa.RecordBatchReader = pa.RecordBatchReader.from_batches(schema, self._watched())
+
+    def ahead(self) -> Self:
+        """Read the files in a thread of their own, as those in an object store must be; return this source."""
+        self._batches = read_ahead(self._batches)
+        return self
 
     def raise_pending(self) -> None:
         """Raise the error that broke the stream off, if there is one."""

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, cast
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
 from lakehouse_platform.errors import InvalidRowsError, SchemaMismatchError
 from lakehouse_platform.model.results import DeleteResult, UpdateResult
-from lakehouse_platform.store.cast import conform_stream
+from lakehouse_platform.store.cast import conform_stream, plain_schema
 from lakehouse_platform.store.checks import first_row_outside, named_violations
 from lakehouse_platform.store.commit import AppTransaction, Committer, Stamp
 from lakehouse_platform.store.keys import check_absent, check_distinct
@@ -154,10 +154,21 @@ def update(committer: Committer, assignments: Mapping[str, str], predicate: str 
             return {}
         require_known_paths(table, "updating", committer.location.name)
         where = None if condition is None or condition.is_always else condition.sql()
+        _check_new_partitions(table, values, where, committer.location.name)
         return table.update(updates=updates, predicate=where, commit_properties=stamp())
 
     done = committer.commit(act)
     return UpdateResult(version=done.version, rows_updated=int(committer.metrics(done).get("num_updated_rows", 0)))
+
+
+def _check_new_partitions(table: DeltaTable, values: Mapping[str, str], where: str | None, name: str) -> None:
+    """Refuse an update that would give a partition column a text that is read as NULL."""
+    for column in table.metadata().partition_columns:
+        if column in values:
+            query = f"SELECT DISTINCT {values[column]} AS {quote_identifier(column)} FROM t WHERE {where or 'TRUE'}"  # noqa: S608
+            stream: Any = QueryBuilder().register("t", table).execute(query)
+            found = pa.table(stream)
+            check_partition_texts(found.cast(plain_schema(found.schema)), (column,), name)
 
 
 def guarded_keys(

@@ -142,7 +142,7 @@ def test_threads_lose_and_repeat_nothing(sink: Sink) -> None:
 
 
 def test_leaving_the_block_commits_even_after_an_error(sink: Sink) -> None:
-    with pytest.raises(ZeroDivisionError), buffer(sink) as held:
+    with pytest.raises(ZeroDivisionError), buffer(sink) as held:  # noqa: PT012
         held.add(some(1))
         _ = 1 // 0
     assert sink.commits == [[1]]

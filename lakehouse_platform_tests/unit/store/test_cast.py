@@ -70,7 +70,7 @@ SOURCES: dict[str, tuple[pa.DataType, list[Any]]] = {
 }  # fmt: skip
 TARGETS: dict[str, pa.DataType] = {
     "bool": pa.bool_(), "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
-    "float32": pa.float32(), "float64": pa.float64(), "decimal": pa.decimal128(5, 1), "decimal max": pa.decimal128(38, 10),
+    "float32": pa.float32(), "float64": pa.float64(), "decimal": pa.decimal128(5, 1), "decimal max": pa.decimal128(38, 10),  # noqa: E501
     "text": pa.string(), "binary": pa.binary(), "date": pa.date32(), "time": pa.timestamp("us", "UTC"),
     "naive time": pa.timestamp("us"), "list of floats": pa.list_(pa.float32()), "list of ints": pa.list_(pa.int32()),
     "list of text": pa.list_(pa.string()), "list of times": pa.list_(pa.timestamp("us")),

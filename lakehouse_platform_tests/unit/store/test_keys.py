@@ -29,12 +29,12 @@ _EPOCH = datetime(2026, 2, 1, tzinfo=UTC)
 _VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "int8": (pa.int8(), list(range(-128, 127))),
     "int64": (pa.int64(), [2**53 + n for n in range(400)] + [-(2**63), 2**63 - 1]),
-    "text": (pa.string(), ["", " ", "a", "A", "ä", "a\u0308", "it's", '"', "%", "🙂", "\x00", "null"] + [f"k{n:04}" for n in range(400)]),
+    "text": (pa.string(), ["", " ", "a", "A", "ä", "a\u0308", "it's", '"', "%", "🙂", "\x00", "null"] + [f"k{n:04}" for n in range(400)]),  # noqa: E501
     "long text": (pa.string(), [f"{'x' * 80}{n:04}" for n in range(400)]),
     "date": (pa.date32(), [date(1, 1, 1) + timedelta(n) for n in range(400)] + [date(9999, 12, 31)]),
     "time": (pa.timestamp("us", "UTC"), [_EPOCH + timedelta(microseconds=n) for n in range(400)]),
     "naive time": (pa.timestamp("us"), [_EPOCH.replace(tzinfo=None) + timedelta(microseconds=n) for n in range(400)]),
-    "decimal": (pa.decimal128(38, 10), [Decimal(n).scaleb(-10) for n in range(400)] + [Decimal("-9999999999999999999999999999.9")]),
+    "decimal": (pa.decimal128(38, 10), [Decimal(n).scaleb(-10) for n in range(400)] + [Decimal("-9999999999999999999999999999.9")]),  # noqa: E501
     "binary": (pa.binary(), [b"", b"\x00", b"\x00\x00"] + [bytes([n % 256, n // 256]) + b"x" for n in range(400)]),
     "bool": (pa.bool_(), [True, False]),
 }  # fmt: skip

@@ -45,7 +45,7 @@ def test_columns_may_have_any_name(store: DeltaStore, name: str) -> None:
 def test_a_table_with_a_column_that_names_operations_is_refused(store: DeltaStore, write: str) -> None:
     table = store.create("t", pa.schema([("id", pa.int64()), ("_op", pa.string())]))
     table.append([{"id": 1, "_op": "x"}])
-    with pytest.raises(UnsupportedFeatureError, match="_op"):
+    with pytest.raises(UnsupportedFeatureError, match="_op"):  # noqa: PT012
         if write == "merge":
             table.merge([{"id": 1, "_op": "DELETE"}], on=["id"])
         elif write == "json":

@@ -227,7 +227,7 @@ def _delete_in_transaction(table: Table, predicate: str) -> None:
 def test_a_transaction_conflicts_with_every_change_that_is_no_append(
     table: Table, rival: str, mine: str
 ) -> None:
-    with pytest.raises(CommitConflictError), table.transaction() as tx:
+    with pytest.raises(CommitConflictError), table.transaction() as tx:  # noqa: PT012
         tx.append([row(100)]) if mine == "append" else tx.delete("id = 1")
         _RIVALS[rival](table)
         after_rival = texts(table.scan().to_pylist())
@@ -259,7 +259,7 @@ def test_a_vacuum_meanwhile_takes_nothing_that_is_needed(table: Table) -> None:
 def test_a_keyed_table_admits_no_other_write_meanwhile(store: DeltaStore) -> None:
     keyed = store.create("k", SCHEMA, primary_key=["id"])
     keyed.append([row(1)])
-    with pytest.raises(CommitConflictError), keyed.transaction() as tx:
+    with pytest.raises(CommitConflictError), keyed.transaction() as tx:  # noqa: PT012
         tx.append([row(2)])
         keyed.append([row(2)])
     assert ids(keyed) == [1, 2]
@@ -303,7 +303,7 @@ def test_whatever_fails_inside_leaves_table_and_directory_as_they_were(
     table.append([row(1), row(2, "x y")])
     table.add_constraint("positive", "v >= 0")
     before, files = texts(table.scan().to_pylist()), entries(table)
-    with pytest.raises(step[2]), table.transaction() as tx:
+    with pytest.raises(step[2]), table.transaction() as tx:  # noqa: PT012
         tx.append([row(3, "new")])
         tx.delete("id = 1")
         step[1](tx)
@@ -316,7 +316,7 @@ def test_a_violation_inside_names_the_constraint_and_the_row_but_no_value(table:
     table.set_properties({"delta.appendOnly": "false"})
     table.delete("v <> v")
     table.add_constraint("positive", "v >= 0")
-    with pytest.raises(ConstraintViolationError, match="Row 2 breaks constraint 'positive'") as caught:
+    with pytest.raises(ConstraintViolationError, match="Row 2 breaks constraint 'positive'") as caught:  # noqa: SIM117
         with table.transaction() as tx:
             tx.append([row(7, "secret"), row(8, "secret", v=-1.0)])
     assert "secret" not in str(caught.value)
@@ -484,7 +484,7 @@ def test_transactions_work_on_an_object_store(s3: S3Server) -> None:
         tx.append([row(9, "b c%20d")])
         assert ids(tx) == [0, 2, 3, 4, 9]
     assert tx.version == 2
-    with pytest.raises(ZeroDivisionError), table.transaction() as tx:
+    with pytest.raises(ZeroDivisionError), table.transaction() as tx:  # noqa: PT012
         tx.append([row(10)])
         _ = 1 // 0
     assert ids(table) == [0, 2, 3, 4, 9]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from queue import Empty, Full, Queue
 
 import pyarrow as pa
@@ -47,11 +48,9 @@ def _fill(batches: Iterator[pa.RecordBatch], queue: Queue[_Item], stopped: threa
 
 def _put(queue: Queue[_Item], item: _Item, stopped: threading.Event) -> bool:
     while not stopped.is_set():
-        try:
+        with suppress(Full):  # looks again whether anybody still wants it
             queue.put(item, timeout=_POLL_SECONDS)
-        except Full:
-            continue
-        return True
+            return True
     return False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from lakehouse_platform.services.read_ahead import read_ahead
+from lakehouse_platform.store.read_ahead import read_ahead
 
 
 def batches(count: int, threads: list[str] | None = None) -> Iterator[pa.RecordBatch]:
