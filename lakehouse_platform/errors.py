@@ -16,6 +16,7 @@ LakehouseError
 │   ├── InvalidPredicateError, InvalidSqlError, SqlNotAllowedError, QueryLimitError
 ├── InputError
 │   ├── InvalidNameError, InvalidSchemaTextError, InvalidRowsError, InvalidTimestampError, InvalidPropertyError
+│   ├── InvalidArgumentError
 │   └── SourceNotFoundError, SourceFormatError
 ├── AuthError
 │   ├── AuthenticationFailedError, InvalidCredentialsError, UserNotFoundError, TokenExpiredError
@@ -218,6 +219,12 @@ class InvalidPropertyError(InputError):
     """The table property is unknown or its value is not allowed."""
 
     code = "invalid_property"
+
+
+class InvalidArgumentError(InputError):
+    """A number, option or destination is outside what is allowed."""
+
+    code = "invalid_argument"
 
 
 class SourceNotFoundError(InputError):

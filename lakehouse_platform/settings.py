@@ -14,7 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from lakehouse_platform.errors import ConfigError
 
@@ -45,9 +50,12 @@ class LakehouseConfig(BaseSettings):
         description="Credentials and endpoint of the object store, in delta-rs's names, such as AWS_ENDPOINT_URL.",
     )
     jwt_secret: SecretStr | None = Field(
-        default=None, description="Key that signs session tokens: at least 32 bytes. None until one is made or given."
+        default=None,
+        description="Key that signs session tokens: at least 32 bytes. None until one is made or given.",
     )
-    session_duration_hours: int = Field(default=24, ge=1, le=8760, description="Life of a session token, in hours.")
+    session_duration_hours: int = Field(
+        default=24, ge=1, le=8760, description="Life of a session token, in hours."
+    )
     vacuum_retention_hours: int = Field(
         default=168, ge=0, description="How long removed data files are kept for time travel, in hours."
     )
@@ -67,7 +75,10 @@ class LakehouseConfig(BaseSettings):
         "'os' once the operating system has them.",
     )
     commit_retries: int = Field(
-        default=200, ge=0, le=10_000, description="How often a commit is retried that another writer overtook."
+        default=200,
+        ge=0,
+        le=10_000,
+        description="How often a commit is retried that another writer overtook.",
     )
     checkpoint_interval: int = Field(
         default=100, ge=1, le=10_000, description="Commits between two checkpoints of a new table's log."
@@ -79,10 +90,14 @@ class LakehouseConfig(BaseSettings):
         default=16, ge=2, description="Small files a table must have before scheduled compaction touches it."
     )
     z_order_min_new_versions: int = Field(
-        default=20, ge=1, description="Commits since the last Z-order before scheduled Z-order touches a table again."
+        default=20,
+        ge=1,
+        description="Commits since the last Z-order before scheduled Z-order touches a table again.",
     )
     freshness_hours: int = Field(
-        default=36, ge=1, description="Age of a table's newest commit at which its freshness check fails, in hours."
+        default=36,
+        ge=1,
+        description="Age of a table's newest commit at which its freshness check fails, in hours.",
     )
     sql_max_rows: int | None = Field(
         default=None, ge=1, description="Rows that one SQL query may return; None for no limit."
@@ -94,10 +109,16 @@ class LakehouseConfig(BaseSettings):
         description="Time one SQL query may take, in seconds; with a limit queries run in a process of their own "
         "that is ended when it is over. None for no limit.",
     )
-    buffer_max_rows: int = Field(default=10_000, ge=1, description="Rows that make a write buffer commit by itself.")
-    buffer_max_mb: int = Field(default=64, ge=1, description="Size that makes a write buffer commit by itself, in MB.")
+    buffer_max_rows: int = Field(
+        default=10_000, ge=1, description="Rows that make a write buffer commit by itself."
+    )
+    buffer_max_mb: int = Field(
+        default=64, ge=1, description="Size that makes a write buffer commit by itself, in MB."
+    )
     buffer_max_seconds: float = Field(
-        default=1.0, gt=0, description="Age of the oldest buffered row that makes a write buffer commit, in seconds."
+        default=1.0,
+        gt=0,
+        description="Age of the oldest buffered row that makes a write buffer commit, in seconds.",
     )
 
     def __init__(self, **values: Any) -> None:

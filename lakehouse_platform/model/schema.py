@@ -127,12 +127,14 @@ class Schema:
         for name in names:
             if not name or lowered.count(name.lower()) > 1:
                 raise InvalidSchemaTextError(
-                    f"Column name {name!r} is empty or repeated; names must differ in more than case.", column=name
+                    f"Column name {name!r} is empty or repeated; names must differ in more than case.",
+                    column=name,
                 )
         for name in self.primary_key:
             if name not in names:
                 raise InvalidSchemaTextError(
-                    f"Primary key column {name!r} is not in the schema; it has {', '.join(names)}.", column=name
+                    f"Primary key column {name!r} is not in the schema; it has {', '.join(names)}.",
+                    column=name,
                 )
 
 
@@ -169,7 +171,8 @@ def type_text(data_type: pa.DataType) -> str:
         inner = ",".join(f"{name_text(field.name)}:{type_text(field.type)}" for field in data_type)
         return f"Struct<{inner}>"
     raise InvalidSchemaTextError(
-        f"A table cannot hold Arrow type {data_type}; cast the column first. {_allowed()}", type=str(data_type)
+        f"A table cannot hold Arrow type {data_type}; cast the column first. {_allowed()}",
+        type=str(data_type),
     )
 
 

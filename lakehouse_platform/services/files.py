@@ -166,7 +166,7 @@ def export_rows(
     """Write rows to a file, a URI or a binary stream and return how many there were; see `exporting.export`.
 
     Raises:
-        InputError: The form is not known, or the place cannot be written to.
+        InvalidArgumentError: The form is not known, or the place cannot be written to.
         StorageIoError, StoragePermissionError: Writing failed.
     """
     reader = rows.reader() if isinstance(rows, Readable) else rows.to_reader()

@@ -55,7 +55,8 @@ class Lakehouse:
                 base.path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise StoragePermissionError(
-                    f"{base.uri} cannot be created ({error.strerror}): choose another base_path.", path=base.uri
+                    f"{base.uri} cannot be created ({error.strerror}): choose another base_path.",
+                    path=base.uri,
                 ) from error
         return [self.store.ensure(spec).name for spec in SYSTEM_TABLES.values()]
 

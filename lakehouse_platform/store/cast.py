@@ -152,14 +152,18 @@ def _new_field(field: pa.Field, table: str) -> pa.Field:
     try:
         type_text(kind)
     except InvalidSchemaTextError as error:
-        raise SchemaMismatchError(f"Column {field.name!r} of {table}: {error.message}", column=field.name) from error
+        raise SchemaMismatchError(
+            f"Column {field.name!r} of {table}: {error.message}", column=field.name
+        ) from error
     return pa.field(field.name, kind, True, field.metadata)
 
 
 def _check_columns(actual: pa.Schema, expected: pa.Schema, *, name: str, evolve: bool) -> None:
     repeated = [column for column in actual.names if actual.names.count(column) > 1]
     if repeated:
-        raise SchemaMismatchError(f"The rows have column {repeated[0]!r} twice: rename one.", column=repeated[0])
+        raise SchemaMismatchError(
+            f"The rows have column {repeated[0]!r} twice: rename one.", column=repeated[0]
+        )
     for column in actual.names:
         if column not in expected.names and not evolve:
             raise _unknown_column(column, expected, name)
@@ -168,16 +172,20 @@ def _check_columns(actual: pa.Schema, expected: pa.Schema, *, name: str, evolve:
     for field in expected:
         if field.name not in actual.names and not field.nullable:
             raise SchemaMismatchError(
-                f"The rows lack column {field.name!r}, which is NOT NULL in {name}: add it.", column=field.name
+                f"The rows lack column {field.name!r}, which is NOT NULL in {name}: add it.",
+                column=field.name,
             )
 
 
 def _unknown_column(column: str, expected: pa.Schema, name: str) -> SchemaMismatchError:
     by_lower = {known.lower(): known for known in expected.names}
-    near = by_lower.get(column.lower()) or next(iter(difflib.get_close_matches(column, expected.names, n=1)), None)
+    near = by_lower.get(column.lower()) or next(
+        iter(difflib.get_close_matches(column, expected.names, n=1)), None
+    )
     hint = f"did you mean {near!r}?" if near else "to add new columns, ask for schema evolution."
     return SchemaMismatchError(
-        f"Table {name} has no column {column!r}; it has {', '.join(map(repr, expected.names))}: {hint}", column=column
+        f"Table {name} has no column {column!r}; it has {', '.join(map(repr, expected.names))}: {hint}",
+        column=column,
     )
 
 

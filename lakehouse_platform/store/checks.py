@@ -44,11 +44,8 @@ def _broken(table: DeltaTable, rows: pa.Table, name: str) -> ConstraintViolation
         None if no constraint can be named: it is written in another system's SQL, or something else is wrong.
     """
     for constraint, text in constraints(table).items():
-        try:
-            condition = parse_predicate(text, rows.schema)
-        except InvalidPredicateError:
-            continue
-        row = first_row_outside(rows, condition)
+        condition = _understood(text, rows.schema)
+        row = first_row_outside(rows, condition) if condition else None
         if row is not None:
             return ConstraintViolationError(
                 f"Row {row} breaks constraint {constraint!r} of {name}: {text}. Nothing was written; correct the row.",
@@ -57,6 +54,13 @@ def _broken(table: DeltaTable, rows: pa.Table, name: str) -> ConstraintViolation
                 row=row,
             )
     return None
+
+
+def _understood(text: str, schema: pa.Schema) -> Predicate | None:
+    try:
+        return parse_predicate(text, schema)
+    except InvalidPredicateError:
+        return None
 
 
 def first_row_outside(rows: pa.Table, condition: Predicate) -> int | None:

@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
+from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from lakehouse_platform.errors import (
     CommitConflictError,
+    CommitOutcomeUnknownError,
     DirectoryNotEmptyError,
     LakehouseError,
     SchemaMismatchError,
     TableExistsError,
 )
-from lakehouse_platform.store.cast import is_any_bytes
+from lakehouse_platform.store.cast import conform_stream, is_any_bytes
 from lakehouse_platform.store.commit import Committer, Stamp
 from lakehouse_platform.store.engine import translated
 from lakehouse_platform.store.keys import check_key_columns
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import LOG_DIRECTORY, list_log
-from lakehouse_platform.store.properties import check_properties, new_table_properties, primary_key_property
+from lakehouse_platform.store.properties import (
+    check_properties,
+    exact_statistics,
+    new_table_properties,
+    primary_key_property,
+)
 from lakehouse_platform.store.snapshot import column_infos
-from lakehouse_platform.store.writes import append
+from lakehouse_platform.store.staging import Staging
+from lakehouse_platform.store.stream import Stream
+from lakehouse_platform.store.workspace import is_workspace
+from lakehouse_platform.store.writes import append, checked_partitions
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a table is created as.
+
+    Attributes:
+        schema: Its columns.
+        partition_by: Columns it is partitioned by.
+        configuration: Its properties.
+        description: What it holds.
+    """
+
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    configuration: Mapping[str, str]
+    description: str
 
 
 def create_table(
@@ -37,7 +65,9 @@ def create_table(
     description: str = "",
     data: pa.RecordBatchReader | None = None,
 ) -> int:
-    """Create a table, with `data` as its first rows in one commit; nothing is left behind if that fails.
+    """Create a table, with `data` as its first rows; nothing is left behind if that fails.
+
+    Table and rows are one commit, except with a primary key: then the rows are the second, still all or none.
 
     Args:
         committer: Commits on the new table.
@@ -58,10 +88,17 @@ def create_table(
     schema = pa.schema([f.with_nullable(f.nullable and f.name not in key) for f in schema])
     column_infos(schema)  # refuses types that a table cannot hold, which the engine would change silently
     _check_partitions(schema, partition_by, location.name)
-    configuration = {**new_table_properties(committer.config), **check_properties(properties or {})}
+    configuration = {
+        **new_table_properties(committer.config),
+        **exact_statistics(schema, partition_by),
+        **check_properties(properties or {}),
+    }
     check_free(location)
-    # The empty table claims the place, so that two creators never write into one directory.
-    version = _create_empty(committer, schema, partition_by, {**configuration, **_key_property(key)}, description)
+    definition = Definition(schema, tuple(partition_by), {**configuration, **_key_property(key)}, description)
+    if data is not None and all(name.startswith("delta.") for name in definition.configuration):
+        return _create_with_rows(committer, definition, data)
+    # The engine takes properties of our own, the key's among them, only for a table without rows.
+    version = _commit_first(committer, lambda stamp: _create(committer.location, definition, stamp))
     if data is None:
         return version
     try:
@@ -80,12 +117,14 @@ def check_free(location: Location) -> None:
     """
     with translated(location):
         if location.is_local and location.path.is_file():
-            raise DirectoryNotEmptyError(f"{location.uri} is a file: choose another place.", path=location.uri)
+            raise DirectoryNotEmptyError(
+                f"{location.uri} is a file: choose another place.", path=location.uri
+            )
         found = location.filesystem().get_file_info(pafs.FileSelector("", allow_not_found=True))
         # Looked at after the files: those of somebody who is creating the table right now have a log by then.
         if not list_log(location).is_empty:
             raise _exists(location)
-    found = [info for info in found if info.base_name != LOG_DIRECTORY]
+    found = [info for info in found if info.base_name != LOG_DIRECTORY and not is_workspace(info.base_name)]
     if found:
         raise DirectoryNotEmptyError(
             f"{location.uri} is not empty (it holds {found[0].base_name!r}): create the table in a new or empty "
@@ -114,50 +153,73 @@ def _remove_one(filesystem: pafs.FileSystem, info: pafs.FileInfo) -> None:
         filesystem.delete_file(info.path)
 
 
-def _create_empty(
-    committer: Committer,
-    schema: pa.Schema,
-    partition_by: Sequence[str],
-    configuration: Mapping[str, str],
-    description: str,
-) -> int:
+def _create_with_rows(committer: Committer, definition: Definition, data: pa.RecordBatchReader) -> int:
+    location = committer.location
+    schema, batches = conform_stream(data, definition.schema, name=location.name)
+    staging = Staging(location)
+    had_directory = location.is_local and location.path.exists()
+    created = False
+    try:
+        rows = Stream(schema, checked_partitions(batches, definition.partition_by, location.name))
+        adds = staging.write(rows, definition.partition_by, definition.configuration)
+        version = _commit_first(committer, lambda stamp: _create_over(location, definition, adds, stamp))
+        created = True
+    except CommitOutcomeUnknownError:
+        created = True
+        raise
+    finally:
+        staging.close(keep_data=created)
+        if location.is_local and not created and not had_directory:
+            with suppress(
+                OSError
+            ):  # somebody else has put something there meanwhile, or nothing was written yet
+                location.path.rmdir()
+    return version
+
+
+def _commit_first(committer: Committer, create: Callable[[Stamp], None]) -> int:
+    """Make a table's first commit and return its version, 0."""
     location, stamp = committer.location, Stamp(committer.config, committer.origin)
     try:
         with translated(location):
-            version = _create(location, schema, partition_by, configuration, description, stamp)
+            create(stamp)
     except LakehouseError as error:
         # If the answer to our commit is lost, the engine tries again and finds the table that we have just created.
         if committer.landed(stamp.commit_id, -1) is None:
             if isinstance(error, CommitConflictError):
                 raise _exists(location) from error
             raise
-        version = 0
-    committer.make_durable(version)
-    return version
+    committer.make_durable(0)
+    return 0
 
 
-def _create(
-    location: Location,
-    schema: pa.Schema,
-    partition_by: Sequence[str],
-    configuration: Mapping[str, str],
-    description: str,
-    stamp: Stamp,
-) -> int:
+def _create(location: Location, definition: Definition, stamp: Stamp) -> None:
     # Our own property names are unknown to the engine, hence raise_if_key_not_exists.
-    table = DeltaTable.create(
+    DeltaTable.create(
         location.uri,
-        schema,
-        partition_by=list(partition_by),
-        description=description or None,
-        configuration=configuration,
+        definition.schema,
+        partition_by=list(definition.partition_by),
+        description=definition.description or None,
+        configuration=definition.configuration,
         storage_options=location.storage_options,
         # With retries the engine commits its definition over a table that somebody else has just created
         # (38 of 40 races of four creators on a local disk had two or three "winners").
         commit_properties=stamp(exact=True),
         raise_if_key_not_exists=False,
     )
-    return table.version()
+
+
+def _create_over(location: Location, definition: Definition, adds: list[AddAction], stamp: Stamp) -> None:
+    create_table_with_add_actions(
+        location.uri,
+        Schema.from_arrow(definition.schema),
+        adds,
+        partition_by=list(definition.partition_by),
+        description=definition.description or None,
+        configuration=definition.configuration,
+        storage_options=location.storage_options,
+        commit_properties=stamp(exact=True),
+    )
 
 
 def _exists(location: Location) -> TableExistsError:

@@ -56,7 +56,9 @@ class DeltaStore:
         base: Where the lakehouse stands.
     """
 
-    def __init__(self, config: LakehouseConfig | str | Path | None = None, *, origin: Origin | None = None) -> None:
+    def __init__(
+        self, config: LakehouseConfig | str | Path | None = None, *, origin: Origin | None = None
+    ) -> None:
         if config is None or isinstance(config, LakehouseConfig):
             self.config = config or LakehouseConfig()
         else:
@@ -74,7 +76,9 @@ class DeltaStore:
         """Return the names of the lakehouse's tables, sorted; what is no Delta table is left out."""
         with translated(self.base):
             found = self.base.filesystem().get_file_info(pafs.FileSelector("", allow_not_found=True))
-        return sorted(info.base_name for info in found if _is_directory(info) and self._is_table(info.base_name))
+        return sorted(
+            info.base_name for info in found if _is_directory(info) and self._is_table(info.base_name)
+        )
 
     def table(self, name: str) -> Table:
         """Return a table of the lakehouse, without looking whether it exists.
@@ -292,7 +296,9 @@ class DeltaStore:
 
     # ── Maintenance ───────────────────────────────────────────────────────────────────────────────
 
-    def compact(self, name: str, target_file_mb: int | None = None, where: str | None = None) -> OptimizeResult:
+    def compact(
+        self, name: str, target_file_mb: int | None = None, where: str | None = None
+    ) -> OptimizeResult:
         """Merge a table's small files; see `optimize.compact`."""
         return self.table(name).compact(target_file_mb, where)
 
@@ -328,7 +334,9 @@ class DeltaStore:
         names = self.tables()
         near = difflib.get_close_matches(name, names, n=3)
         hint = f"Did you mean {', '.join(near)}?" if near else f"It has {', '.join(names) or 'none yet'}."
-        return TableNotFoundError(f"The lakehouse at {self.base.uri} has no table {name!r}. {hint}", table=name)
+        return TableNotFoundError(
+            f"The lakehouse at {self.base.uri} has no table {name!r}. {hint}", table=name
+        )
 
 
 def _is_directory(info: pafs.FileInfo) -> bool:

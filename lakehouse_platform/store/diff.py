@@ -86,7 +86,9 @@ def _keyed(
 
 def _surplus(some: pl.DataFrame, others: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
     """Return the rows of `some` that `others` does not have as often."""
-    numbered = [frame.with_columns(pl.int_range(pl.len()).over(columns).alias(_COPY)) for frame in (some, others)]
+    numbered = [
+        frame.with_columns(pl.int_range(pl.len()).over(columns).alias(_COPY)) for frame in (some, others)
+    ]
     return numbered[0].join(numbered[1], on=[*columns, _COPY], how="anti", nulls_equal=True)
 
 
@@ -124,7 +126,9 @@ def _canonical(value: Any) -> str | None:
 
 def _differing(location: Location, old: DeltaTable, new: DeltaTable) -> tuple[pa.Table, pa.Table]:
     if any(uses_column_mapping(table) or has_deletion_vectors(table) for table in (old, new)):
-        return scan(location, version=old.version()).to_arrow(), scan(location, version=new.version()).to_arrow()
+        return scan(location, version=old.version()).to_arrow(), scan(
+            location, version=new.version()
+        ).to_arrow()
     old_paths, new_paths = file_paths(old), file_paths(new)
     gone = [path for path in old_paths if path not in set(new_paths)]
     come = [path for path in new_paths if path not in set(old_paths)]
@@ -145,7 +149,8 @@ def _aligned(rows: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
     lost = [column for column in rows.column_names if column not in schema.names]
     if lost:
         raise SchemaMismatchError(
-            f"Column {lost[0]!r} of {name} is in one version only, so their rows cannot be compared.", column=lost[0]
+            f"Column {lost[0]!r} of {name} is in one version only, so their rows cannot be compared.",
+            column=lost[0],
         )
     return pa.Table.from_arrays(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
 

@@ -1,7 +1,8 @@
 """The door to the Delta engine: opens tables and turns every engine exception into one of our errors.
 
-The engine raises DeltaError and its subclasses, OSError, ArrowInvalid, bare Exception and PanicException (a BaseException),
-with ANSI colours and backtraces in their texts (deltalake 1.6.6). The patterns below are its texts, collected by provoking each.
+The engine raises DeltaError and its subclasses, OSError, ArrowInvalid, bare Exception and PanicException (a
+BaseException), with ANSI colours and backtraces in their texts (deltalake 1.6.6). The patterns below are its texts,
+collected by provoking each.
 """
 
 from __future__ import annotations
@@ -250,8 +251,8 @@ def _duplicate_source(text: str, location: Location) -> LakehouseError:
 
 def _missing_file(text: str, location: Location) -> LakehouseError:
     return DataFilesMissingError(
-        f"Data files that table {location.name} needs are gone ({text}). If you read an old version, they were vacuumed: "
-        "read a newer one. Otherwise restore the files from a backup.",
+        f"Data files that table {location.name} needs are gone ({text}). If you read an old version, they were "
+        "vacuumed: read a newer one. Otherwise restore the files from a backup.",
         table=location.name,
     )
 
@@ -266,7 +267,8 @@ def _unsupported(text: str, location: Location) -> LakehouseError:
 
 def _mismatch(text: str, location: Location) -> LakehouseError:
     return SchemaMismatchError(
-        f"The rows do not fit table {location.name}: {text}. Compare with `lakehouse schema`.", table=location.name
+        f"The rows do not fit table {location.name}: {text}. Compare with `lakehouse schema`.",
+        table=location.name,
     )
 
 
@@ -277,7 +279,8 @@ def _cast(text: str, location: Location) -> LakehouseError:
 def _exists(text: str, location: Location) -> LakehouseError:
     del text
     return TableExistsError(
-        f"Table {location.name} already exists at {location.uri}: open it, or choose another name.", table=location.name
+        f"Table {location.name} already exists at {location.uri}: open it, or choose another name.",
+        table=location.name,
     )
 
 
@@ -306,16 +309,31 @@ _RULES: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
         (r"rows failed validation check|violates? .*constraint|Invariant violation", _constraint),
         (r"matched a target row with multiple source rows", _duplicate_source),
         (r"table already exists at that location|directory is not empty", _exists),
-        (r"Failed to fetch metadata for file|Find missing file|Object at location .* not found|^Object not found", _missing_file),
         (
-            r"Unsupported (?:table|reader|writer) feature|unsupported (?:reader|writer|table)|requires? (?:reader|writer) feature"
-            r"|Unsupported minimum (?:reader|writer)|not supported by (?:delta-kernel|this version)|Unknown(?:.{0,40})feature"
-            r"|Unsupported: Feature|catalog-managed table|Table features must be specified",
+            r"Failed to fetch metadata for file|Find missing file|Object at location .* not found|^Object not found",
+            _missing_file,
+        ),
+        (
+            (
+                r"Unsupported (?:table|reader|writer) feature|unsupported (?:reader|writer|table)"
+                r"|requires? (?:reader|writer) feature|Unsupported minimum (?:reader|writer)"
+                r"|not supported by (?:delta-kernel|this version)|Unknown(?:.{0,40})feature"
+                r"|Unsupported: Feature|catalog-managed table|Table features must be specified"
+            ),
             _unsupported,
         ),
-        (rf"Failed to commit transaction|concurrent transaction|Metadata changed since last commit|{_GAP}", _conflict),
+        (
+            rf"Failed to commit transaction|concurrent transaction|Metadata changed since last commit|{_GAP}",
+            _conflict,
+        ),
         (r"Permission denied|Access ?Denied|Forbidden|InvalidAccessKeyId|SignatureDoesNotMatch", _permission),
-        (r"error sending request|connect error|Connection refused|timed out|dns error|Service Unavailable|retry_timeout", _unavailable),
+        (
+            (
+                r"error sending request|connect error|Connection refused|timed out|dns error|Service Unavailable"
+                r"|retry_timeout"
+            ),
+            _unavailable,
+        ),
         (r"Cannot cast|Can't cast value|Cast error|overflow", _cast),
         (r"schema (?:mismatch|error)|Cannot merge|No field named|field .* not found in schema", _mismatch),
         (r"No space left|Input/output error|Read-only file system", _io),

@@ -74,10 +74,14 @@ def add_constraint(committer: Committer, name: str, predicate: str) -> int:
 
     def act(table: DeltaTable, stamp: Stamp) -> None:
         if name in constraints(table):
-            raise InvalidNameError(f"Table {committer.location.name} already has constraint {name!r}: drop it first.")
+            raise InvalidNameError(
+                f"Table {committer.location.name} already has constraint {name!r}: drop it first."
+            )
         condition = check_constraint(predicate, arrow_schema(table))
         if condition.is_never or condition.is_always:
-            raise ConstraintViolationError(f"Constraint {predicate!r} is the same for every row: nothing to check.")
+            raise ConstraintViolationError(
+                f"Constraint {predicate!r} is the same for every row: nothing to check."
+            )
         table.alter.add_constraint({name: condition.sql()}, commit_properties=stamp(exact=True))
 
     return committer.commit(act).version

@@ -13,7 +13,12 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakehouse_platform.errors import InputError, LakehouseError, StorageIoError, StoragePermissionError
+from lakehouse_platform.errors import (
+    InvalidArgumentError,
+    LakehouseError,
+    StorageIoError,
+    StoragePermissionError,
+)
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.source_files import is_uri, local_path
 from lakehouse_platform.text.csv_write import csv_header, csv_rows
@@ -40,12 +45,12 @@ class ExportFormat(StrEnum):
         """Return the format that a file name's ending means.
 
         Raises:
-            InputError: It means none.
+            InvalidArgumentError: It means none.
         """
         ending = os.fspath(destination).rpartition(".")[2].lower()
         known = {**{str(kind): kind for kind in cls}, "ndjson": cls.JSONL, "feather": cls.ARROW}
         if ending not in known:
-            raise InputError(
+            raise InvalidArgumentError(
                 f"{os.fspath(destination)!r} does not end in one of .{', .'.join(known)}: name the format.",
                 destination=os.fspath(destination),
             )
@@ -98,7 +103,7 @@ def export(
         on_progress: Called with the rows written so far.
 
     Raises:
-        InputError: The format is not known, or a directory stands at the destination.
+        InvalidArgumentError: The format is not known, or a directory stands at the destination.
         StoragePermissionError: Access is denied.
         StorageIoError: Writing failed.
     """
@@ -215,9 +220,11 @@ def _writing(shown: str) -> Generator[None]:
     except LakehouseError:
         raise
     except IsADirectoryError as error:
-        raise InputError(f"{shown!r} is a directory: name a file in it.", destination=shown) from error
+        raise InvalidArgumentError(
+            f"{shown!r} is a directory: name a file in it.", destination=shown
+        ) from error
     except FileNotFoundError as error:
-        raise InputError(
+        raise InvalidArgumentError(
             f"The directory of {shown!r} does not exist: make it first.", destination=shown
         ) from error
     except PermissionError as error:

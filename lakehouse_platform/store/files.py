@@ -52,7 +52,10 @@ def _partition_scalars(table: DeltaTable) -> dict[str, dict[str, pa.Scalar]]:
         return {}
     values = partition_values(table)
     paths = add_actions(table).column("path").to_pylist()
-    return {path: {name: values.column(name)[row] for name in values.column_names} for row, path in enumerate(paths)}
+    return {
+        path: {name: values.column(name)[row] for name in values.column_names}
+        for row, path in enumerate(paths)
+    }
 
 
 def _complete(batch: pa.RecordBatch, schema: pa.Schema, partition: dict[str, Any]) -> pa.RecordBatch:

@@ -72,7 +72,8 @@ def version_at(location: Location, moment: str | datetime) -> int:
             return info.version
     if not past:
         raise TimestampOutOfRangeError(
-            f"The log of table {location.name} holds no commit times any more: read it by version.", table=location.name
+            f"The log of table {location.name} holds no commit times any more: read it by version.",
+            table=location.name,
         )
     oldest = past[-1]
     raise TimestampOutOfRangeError(

@@ -29,7 +29,8 @@ def check_key_columns(schema: pa.Schema, columns: Sequence[str], table: str) -> 
     for column in columns:
         if column not in schema.names:
             raise SchemaMismatchError(
-                f"Table {table} has no column {column!r} to use as key; it has {', '.join(schema.names)}.", column=column
+                f"Table {table} has no column {column!r} to use as key; it has {', '.join(schema.names)}.",
+                column=column,
             )
         kind = schema.field(column).type
         if pa.types.is_nested(kind) or pa.types.is_floating(kind):
@@ -49,14 +50,20 @@ def check_distinct(rows: pa.Table, key: Sequence[str], table: str) -> None:
     """
     for column in key:
         if rows.column(column).null_count:
-            raise InvalidRowsError(f"Key column {column!r} of {table} holds NULL: every row needs a key.", column=column)
+            raise InvalidRowsError(
+                f"Key column {column!r} of {table} holds NULL: every row needs a key.", column=column
+            )
     counts = rows.select(list(key)).group_by(list(key)).aggregate([([], "count_all")])
     repeated = counts.filter(pc.call_function("greater", [counts.column("count_all"), pa.scalar(1)]))
     if repeated.num_rows:
-        raise _duplicate(repeated.select(list(key)).slice(0, 1).to_pylist()[0], table, "occurs twice in the rows")
+        raise _duplicate(
+            repeated.select(list(key)).slice(0, 1).to_pylist()[0], table, "occurs twice in the rows"
+        )
 
 
-def check_absent(table: DeltaTable, rows: pa.Table, key: Sequence[str], name: str, *, outside: str | None = None) -> None:
+def check_absent(
+    table: DeltaTable, rows: pa.Table, key: Sequence[str], name: str, *, outside: str | None = None
+) -> None:
     """Refuse rows whose key the table already holds.
 
     Args:
@@ -110,7 +117,9 @@ def _named(rows: pa.Table, key: Sequence[str]) -> str:
 
 
 def _all_equal(row: dict[str, Any], schema: pa.Schema) -> str:
-    parts = (f"{quote_identifier(name)} = {literal(value, schema.field(name).type)}" for name, value in row.items())
+    parts = (
+        f"{quote_identifier(name)} = {literal(value, schema.field(name).type)}" for name, value in row.items()
+    )
     return "(" + " AND ".join(parts) + ")"
 
 
@@ -127,5 +136,6 @@ def key_range(rows: pa.Table, column: str) -> str:
 def _duplicate(key: dict[str, Any], table: str, how: str) -> DuplicateKeyError:
     shown = ", ".join(f"{name} = {value!r}" for name, value in key.items())
     return DuplicateKeyError(
-        f"Key {shown} of {table} {how}. Nothing was written; use a merge to change existing rows.", table=table
+        f"Key {shown} of {table} {how}. Nothing was written; use a merge to change existing rows.",
+        table=table,
     )

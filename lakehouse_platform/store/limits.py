@@ -10,7 +10,9 @@ from lakehouse_platform.store.sql import SqlLimits
 _N = TypeVar("_N", int, float)
 
 
-def sql_limits(config: LakehouseConfig, max_rows: int | None = None, timeout: float | None = None) -> SqlLimits:
+def sql_limits(
+    config: LakehouseConfig, max_rows: int | None = None, timeout: float | None = None
+) -> SqlLimits:
     """Return the limits of one query; a caller may narrow the configured limits, not widen them."""
     return SqlLimits(
         max_rows=_narrower(max_rows, config.sql_max_rows),

@@ -119,7 +119,9 @@ def _local(path: str) -> str:
     try:
         absolute = Path(path).expanduser().absolute()
     except RuntimeError as error:
-        raise InvalidNameError(f"{path!r} names the home directory of a user that is not known here.") from error
+        raise InvalidNameError(
+            f"{path!r} names the home directory of a user that is not known here."
+        ) from error
     # Behind a symbolic link ".." is another directory than the text suggests: ask the file system.
     plain = str(absolute.resolve() if ".." in absolute.parts else absolute)
     _refuse_forbidden(plain)
@@ -129,7 +131,8 @@ def _local(path: str) -> str:
 def _remote(uri: str, parts: SplitResult) -> str:
     if parts.scheme not in _REMOTE_SCHEMES:
         raise InvalidNameError(
-            f"URI scheme {parts.scheme!r} is unknown: use a local path, s3://, az:// or abfss://.", uri=parts.scheme
+            f"URI scheme {parts.scheme!r} is unknown: use a local path, s3://, az:// or abfss://.",
+            uri=parts.scheme,
         )
     # In abfss:// the part before "@" is the container. The text itself is never shown: it may hold a secret.
     if parts.password is not None or parts.query or (parts.username and not parts.scheme.startswith("abfs")):
@@ -137,7 +140,11 @@ def _remote(uri: str, parts: SplitResult) -> str:
             f"This {parts.scheme}:// URI holds credentials or a query: give them as storage options instead.",
             uri=parts.scheme,
         )
-    if not parts.hostname or {".", "..", ""} & set(parts.path.strip("/").split("/")[:-1]) or parts.path.endswith("/.."):
+    if (
+        not parts.hostname
+        or {".", "..", ""} & set(parts.path.strip("/").split("/")[:-1])
+        or parts.path.endswith("/..")
+    ):
         raise InvalidNameError(
             f"{uri!r} names no bucket, or has '.', '..' or an empty part in its path: write it out.", uri=uri
         )
@@ -149,5 +156,6 @@ def _remote(uri: str, parts: SplitResult) -> str:
 def _refuse_forbidden(path: str) -> None:
     if found := _FORBIDDEN.search(path):
         raise InvalidNameError(
-            f"Path {path!r} contains {found[0]!r}, which Delta readers break on: choose another directory.", path=path
+            f"Path {path!r} contains {found[0]!r}, which Delta readers break on: choose another directory.",
+            path=path,
         )

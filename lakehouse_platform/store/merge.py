@@ -111,7 +111,8 @@ def merge_key(table: DeltaTable, on: Sequence[str] | None, name: str) -> tuple[s
     declared = primary_key(table)
     if declared and on is not None and set(on) != set(declared):
         raise SchemaMismatchError(
-            f"Table {name} declares primary key {', '.join(declared)}: merge on that, or leave `on` out.", table=name
+            f"Table {name} declares primary key {', '.join(declared)}: merge on that, or leave `on` out.",
+            table=name,
         )
     if declared or on is not None:
         return check_key_columns(schema, on or declared, name)
@@ -148,7 +149,9 @@ def prepare_source(
     data_columns = [c for c in rows.column_names if c != OPERATION_COLUMN and c not in source.given.values()]
     missing = [column for column in key if column not in data_columns]
     if missing:
-        raise SchemaMismatchError(f"The rows lack key column {missing[0]!r} of {name}: add it.", column=missing[0])
+        raise SchemaMismatchError(
+            f"The rows lack key column {missing[0]!r} of {name}: add it.", column=missing[0]
+        )
     # NOT NULL is left to the engine: a row that deletes need not have every column.
     wanted = pa.schema([f.with_nullable(True) for f in schema if f.name in data_columns])
     typed = conform(rows.select(data_columns), wanted, name=name, evolve=evolve)
@@ -162,7 +165,9 @@ def prepare_source(
 def merge_rows(held: Held, schema: pa.Schema, name: str, *, evolve: bool = False) -> pa.Table:
     """Return held rows as a table; a list of mappings gets only the columns that some row has."""
     if isinstance(held, list):
-        wanted = pa.schema([*(f.with_nullable(True) for f in schema), pa.field(OPERATION_COLUMN, pa.string())])
+        wanted = pa.schema(
+            [*(f.with_nullable(True) for f in schema), pa.field(OPERATION_COLUMN, pa.string())]
+        )
         present = [field for field in wanted if not held or any(field.name in row for row in held)]
         return as_table(held, pa.schema(present), name=name, evolve=evolve)
     return held.read_all() if isinstance(held, pa.RecordBatchReader) else held

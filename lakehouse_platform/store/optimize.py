@@ -10,7 +10,7 @@ from typing import Any, cast
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
-from lakehouse_platform.errors import InputError, InvalidPredicateError, SchemaMismatchError
+from lakehouse_platform.errors import InvalidArgumentError, InvalidPredicateError, SchemaMismatchError
 from lakehouse_platform.model.results import OptimizeResult, VacuumResult
 from lakehouse_platform.store.commit import Committed, Committer, Stamp
 from lakehouse_platform.store.engine import open_table, translated
@@ -25,7 +25,9 @@ _MB = 1_000_000
 _Z_ORDER_SPILL_BYTES = 512 * _MB
 
 
-def compact(committer: Committer, target_file_mb: int | None = None, where: str | None = None) -> OptimizeResult:
+def compact(
+    committer: Committer, target_file_mb: int | None = None, where: str | None = None
+) -> OptimizeResult:
     """Merge small data files into large ones; rows and their order within partitions stay.
 
     Args:
@@ -44,7 +46,9 @@ def compact(committer: Committer, target_file_mb: int | None = None, where: str 
         require_plain_columns(table, "compaction", committer.location.name)
         require_known_paths(table, "compaction", committer.location.name)
         filters = _filters(table, where)
-        return table.optimize.compact(partition_filters=filters, target_size=target, commit_properties=stamp())
+        return table.optimize.compact(
+            partition_filters=filters, target_size=target, commit_properties=stamp()
+        )
 
     return _result(committer, committer.commit(act))
 
@@ -92,11 +96,11 @@ def vacuum(committer: Committer, retention_hours: int | None = None, dry_run: bo
         dry_run: Only tell what would be deleted.
 
     Raises:
-        InputError: The retention is negative.
+        InvalidArgumentError: The retention is negative.
     """
     hours = committer.config.vacuum_retention_hours if retention_hours is None else retention_hours
     if hours < 0:
-        raise InputError(f"Retention is {hours} hours; give 0 or more.", retention_hours=hours)
+        raise InvalidArgumentError(f"Retention is {hours} hours; give 0 or more.", retention_hours=hours)
     location = committer.location
     table = open_table(location)
     with translated(location):
@@ -133,7 +137,9 @@ def clean_up_log(committer: Committer) -> int:
 
 def _target_bytes(megabytes: int) -> int:
     if megabytes < 1:
-        raise InputError(f"Target file size is {megabytes} MB; give 1 or more.", target_file_mb=megabytes)
+        raise InvalidArgumentError(
+            f"Target file size is {megabytes} MB; give 1 or more.", target_file_mb=megabytes
+        )
     return megabytes * _MB
 
 
@@ -145,7 +151,8 @@ def _filters(table: DeltaTable, where: str | None) -> Any:
     condition = parse_predicate(where, arrow_schema(table))
     if not columns or not condition.columns <= set(columns):
         raise InvalidPredicateError(
-            f"{where!r} cannot choose files: it may use partition columns only, which are {', '.join(columns) or 'none'}."
+            f"{where!r} cannot choose files: it may use partition columns only, "
+            f"which are {', '.join(columns) or 'none'}."
         )
     query = f"SELECT DISTINCT {', '.join(map(quote_identifier, columns))} FROM f WHERE {condition.sql()}"  # noqa: S608
     chosen = query_arrow(partition_values(table), query)
@@ -191,4 +198,3 @@ def _sizes(filesystem: pafs.FileSystem, paths: Sequence[str]) -> list[int]:
 
 def _log_files(filesystem: pafs.FileSystem) -> int:
     return len(filesystem.get_file_info(pafs.FileSelector(LOG_DIRECTORY, allow_not_found=True)))
-

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
 
 from lakehouse_platform.errors import InvalidPropertyError
 from lakehouse_platform.settings import LakehouseConfig
@@ -60,11 +63,14 @@ def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
     for key, value in properties.items():
         if key not in _ALLOWED:
             raise InvalidPropertyError(
-                f"Table property {key!r} cannot be set; these can: {', '.join(sorted(_ALLOWED))}.", property=key
+                f"Table property {key!r} cannot be set; these can: {', '.join(sorted(_ALLOWED))}.",
+                property=key,
             )
         accepts, allowed = _ALLOWED[key]
         if not accepts(value):
-            raise InvalidPropertyError(f"Table property {key} is {value!r}; allowed is {allowed}.", property=key)
+            raise InvalidPropertyError(
+                f"Table property {key} is {value!r}; allowed is {allowed}.", property=key
+            )
     return dict(properties)
 
 
@@ -75,6 +81,26 @@ def new_table_properties(config: LakehouseConfig) -> dict[str, str]:
         LOG_RETENTION: f"interval {config.log_retention_hours} hours",
         FILE_RETENTION: f"interval {config.vacuum_retention_hours} hours",
     }
+
+
+def exact_statistics(schema: pa.Schema, partition_by: Sequence[str]) -> dict[str, str]:
+    """Return the property that keeps columns with long decimals out of file statistics; nothing if there are none.
+
+    The engine writes their smallest and largest values as floats (deltalake 1.6.6). From the rounded values it would
+    skip files that hold a row looked for, and even read a column whose value is the same in a whole file.
+    """
+    if not any(_has_long_decimal(field.type) for field in schema):
+        return {}
+    exact = [
+        field.name for field in schema if field.name not in partition_by and not _has_long_decimal(field.type)
+    ]
+    return {STATISTICS_COLUMNS: ",".join("`" + name.replace("`", "``") + "`" for name in exact)}
+
+
+def _has_long_decimal(kind: pa.DataType) -> bool:
+    if pa.types.is_decimal(kind):
+        return kind.precision > sys.float_info.dig
+    return any(_has_long_decimal(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def primary_key_property(columns: Sequence[str]) -> dict[str, str]:

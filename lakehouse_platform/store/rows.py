@@ -20,7 +20,9 @@ class ArrowStreamable(Protocol):
         ...
 
 
-RowsIn: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStreamable | Iterable[Mapping[str, Any]]
+RowsIn: TypeAlias = (
+    pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStreamable | Iterable[Mapping[str, Any]]
+)
 Held: TypeAlias = pa.Table | pa.RecordBatchReader | list[Mapping[str, Any]]
 
 

@@ -38,6 +38,20 @@ def measure_skipping(location: Location, table: DeltaTable, predicate: str | Non
     )
 
 
+def files_opened(location: Location, table: DeltaTable, condition: str, everything: set[str]) -> set[str]:
+    """Return the names, out of everything's, of the files that may hold rows fulfilling an engine-safe condition."""
+    try:
+        with translated(location):
+            uris = table.file_uris(file_pruning_predicate=condition)
+    except DeltaTableError as error:
+        if "for file skipping" not in error.message:
+            raise
+        return (
+            everything  # functions, LIKE and the like say nothing about a file's smallest and largest values
+        )
+    return {uri.rsplit("/", 1)[-1] for uri in uris} & everything
+
+
 def _opened(location: Location, table: DeltaTable, predicate: str | None, everything: set[str]) -> set[str]:
     condition = parse_predicate(predicate, arrow_schema(table)) if predicate is not None else None
     if condition is None or condition.is_always:
@@ -46,7 +60,7 @@ def _opened(location: Location, table: DeltaTable, predicate: str | None, everyt
         return set()
     left = everything
     for part in _conjuncts(condition.condition):
-        left = left & _kept(location, table, part.sql(), everything)
+        left = left & files_opened(location, table, part.sql(), everything)
     return left
 
 
@@ -57,14 +71,3 @@ def _conjuncts(condition: Expression) -> Iterator[Expression]:
             yield from _conjuncts(item)
     else:
         yield condition
-
-
-def _kept(location: Location, table: DeltaTable, condition: str, everything: set[str]) -> set[str]:
-    try:
-        with translated(location):
-            uris = table.file_uris(file_pruning_predicate=condition)
-    except DeltaTableError as error:
-        if "for file skipping" not in error.message:
-            raise
-        return everything  # functions, LIKE and the like say nothing about a file's smallest and largest values
-    return {uri.rsplit("/", 1)[-1] for uri in uris} & everything

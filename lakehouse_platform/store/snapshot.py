@@ -21,7 +21,8 @@ from lakehouse_platform.store.properties import declared_key
 _CONSTRAINT_PREFIX = "delta.constraints."
 # What the engine leaves as it is in a path, and the "%XX" that it makes itself (deltalake 1.6.6, tried with each byte).
 _USUAL_PATH = (
-    r"^(?:[!$&'()+,\-./0-9:;=@A-Z_a-z~]|%(?:[01][0-9A-F]|2[0235A]|3[CEF]|5[BCDE]|60|7[BCDF]|[89A-F][0-9A-F]))*$"
+    r"^(?:[!$&'()+,\-./0-9:;=@A-Z_a-z~]"
+    r"|%(?:[01][0-9A-F]|2[0235A]|3[CEF]|5[BCDE]|60|7[BCDF]|[89A-F][0-9A-F]))*$"
 )
 
 

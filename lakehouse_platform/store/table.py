@@ -27,6 +27,7 @@ from lakehouse_platform.store.commit import AppTransaction, Committer
 from lakehouse_platform.store.describe import describe
 from lakehouse_platform.store.diff import diff
 from lakehouse_platform.store.engine import open_table, translated
+from lakehouse_platform.store.limits import sql_limits
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import list_log
 from lakehouse_platform.store.merge import MergeSource, is_unique, merge
@@ -34,7 +35,6 @@ from lakehouse_platform.store.rows import RowsIn
 from lakehouse_platform.store.scan import Rows, scan
 from lakehouse_platform.store.skipping import measure_skipping
 from lakehouse_platform.store.snapshot import DataFile
-from lakehouse_platform.store.limits import sql_limits
 from lakehouse_platform.store.sql import SqlResult, run_sql
 from lakehouse_platform.store.transaction import Transaction
 
@@ -78,7 +78,8 @@ class Table:
         creation.create_table(
             self._committer,
             schema.to_arrow() if isinstance(schema, Schema) else schema,
-            primary_key=tuple(primary_key) or (tuple(schema.primary_key) if isinstance(schema, Schema) else ()),
+            primary_key=tuple(primary_key)
+            or (tuple(schema.primary_key) if isinstance(schema, Schema) else ()),
             partition_by=partition_by,
             properties=properties,
             description=description,
@@ -193,7 +194,9 @@ class Table:
             VersionNotFoundError, TimestampOutOfRangeError: There is no such version.
             DataFilesMissingError: Its files were vacuumed.
         """
-        return history.restore(self._committer, version if isinstance(version, int) else self.version_at(version))
+        return history.restore(
+            self._committer, version if isinstance(version, int) else self.version_at(version)
+        )
 
     def diff(self, before: int, after: int) -> pa.Table:
         """Return the rows that differ between two versions; see `diff.diff`."""
@@ -225,7 +228,9 @@ class Table:
         """Set columns to expressions; see `writes.update`."""
         return writes.update(self._committer, assignments, predicate)
 
-    def merge(self, data: RowsIn | MergeSource, on: Sequence[str] | None = None, *, evolve: bool = False) -> MergeResult:
+    def merge(
+        self, data: RowsIn | MergeSource, on: Sequence[str] | None = None, *, evolve: bool = False
+    ) -> MergeResult:
         """Insert, update and delete by key; see `merge.merge`."""
         return merge(self._committer, data, on, evolve=evolve)
 
@@ -253,7 +258,9 @@ class Table:
 
     def add_columns(self, columns: Schema | pa.Schema) -> int:
         """Add nullable columns; see `evolve.add_columns`."""
-        return evolve.add_columns(self._committer, columns.to_arrow() if isinstance(columns, Schema) else columns)
+        return evolve.add_columns(
+            self._committer, columns.to_arrow() if isinstance(columns, Schema) else columns
+        )
 
     # ── Maintenance ───────────────────────────────────────────────────────────────────────────────
 

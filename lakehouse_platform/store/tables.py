@@ -42,7 +42,9 @@ class TableSpec:
     def properties(self) -> dict[str, str]:
         """Return the table properties that must hold before the first row is written."""
         indexed = [
-            name for name in self.schema.names if name not in self.personal_columns and name not in self.partition_by
+            name
+            for name in self.schema.names
+            if name not in self.personal_columns and name not in self.partition_by
         ]
         return {STATISTICS_COLUMNS: ",".join(indexed)} if self.personal_columns else {}
 

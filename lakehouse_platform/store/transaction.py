@@ -46,6 +46,7 @@ from lakehouse_platform.store.merge import (
 from lakehouse_platform.store.predicates import parse_predicate, quote_identifier
 from lakehouse_platform.store.rows import RowsIn, as_table, hold
 from lakehouse_platform.store.scan import Rows, scan
+from lakehouse_platform.store.skipping import files_opened
 from lakehouse_platform.store.snapshot import (
     arrow_schema,
     data_files,
@@ -172,7 +173,10 @@ class Transaction:
         check_absent(copy, inserts, key, self._name)
         counts = self._merge(source, schema, key)
         return MergeResult(
-            version=self._base_version(), rows_inserted=counts[0], rows_updated=counts[1], rows_deleted=counts[2]
+            version=self._base_version(),
+            rows_inserted=counts[0],
+            rows_updated=counts[1],
+            rows_deleted=counts[2],
         )
 
     def overwrite(self, data: RowsIn) -> None:
@@ -290,8 +294,9 @@ class Transaction:
 
     def _candidates(self, copy: DeltaTable, where: str) -> list[str]:
         """Return the files that may hold rows fulfilling a condition; data file names are unique."""
-        names = {uri.rsplit("/", 1)[-1] for uri in copy.file_uris(file_pruning_predicate=where)}
-        return [path for path in file_paths(copy) if unquote(path).rsplit("/", 1)[-1] in names]
+        names = {path: unquote(path).rsplit("/", 1)[-1] for path in file_paths(copy)}
+        opened = files_opened(self._live().location, copy, where, set(names.values()))
+        return [path for path, name in names.items() if name in opened]
 
     def _read(self, copy: DeltaTable, path: str) -> pa.Table:
         batches = read_files(self._committer.location, copy, [path], self._live().table_path)
@@ -315,7 +320,8 @@ class Transaction:
     def _live(self) -> Workspace:
         if self._workspace is None:
             raise TransactionClosedError(
-                f"The transaction on {self._name} is not open: use it inside its `with` block.", table=self._name
+                f"The transaction on {self._name} is not open: use it inside its `with` block.",
+                table=self._name,
             )
         return self._workspace
 
@@ -345,7 +351,9 @@ def _merge_file(rows: pa.Table, source: pa.Table, key: Sequence[str]) -> _Merged
     theirs = _indexed(source, key, _SOURCE)
     pairs = ours.join(theirs, on=[str(number) for number in range(len(key))], how="inner")
     operations = source.column(OPERATION_COLUMN).take(pairs.get_column(_SOURCE).to_arrow()).to_pylist()
-    hits = list(zip(pairs.get_column(_ROW).to_list(), pairs.get_column(_SOURCE).to_list(), operations, strict=True))
+    hits = list(
+        zip(pairs.get_column(_ROW).to_list(), pairs.get_column(_SOURCE).to_list(), operations, strict=True)
+    )
     deleted = [row for row, _, operation in hits if operation == RowOperation.DELETE]
     updated = [(row, src) for row, src, operation in hits if operation != RowOperation.DELETE]
     gone = {row for row, _ in updated}.union(deleted)
@@ -358,7 +366,9 @@ def _merge_file(rows: pa.Table, source: pa.Table, key: Sequence[str]) -> _Merged
 def _changed(rows: pa.Table, source: pa.Table, pairs: list[tuple[int, int]]) -> pa.Table:
     old = rows.take(pa.array([row for row, _ in pairs], pa.int64()))
     new = source.take(pa.array([src for _, src in pairs], pa.int64()))
-    columns = [new.column(name) if name in new.column_names else old.column(name) for name in rows.column_names]
+    columns = [
+        new.column(name) if name in new.column_names else old.column(name) for name in rows.column_names
+    ]
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
@@ -377,7 +387,11 @@ def _indexed(rows: pa.Table, key: Sequence[str], index: str) -> pl.DataFrame:
 
 def _updated(name: str, expression: str | None, condition: str) -> str:
     column = quote_identifier(name)
-    return column if expression is None else f"CASE WHEN {condition} THEN {expression} ELSE {column} END AS {column}"
+    return (
+        column
+        if expression is None
+        else f"CASE WHEN {condition} THEN {expression} ELSE {column} END AS {column}"
+    )
 
 
 def _sql(rows: pa.Table, query: str) -> pa.Table:

@@ -8,6 +8,7 @@ rewriting is `transaction.py`'s part. What a crash leaves behind, no version ref
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from lakehouse_platform.store.properties import CHANGE_DATA_FEED, CHECKPOINT_INT
 from lakehouse_platform.store.snapshot import add_actions, arrow_schema, properties
 
 DIRECTORY_PREFIX = "tx-"
+_DIRECTORY = re.compile(r"tx-[0-9a-f]{32}")
 _NEVER = str(2**31 - 1)
 
 
@@ -64,14 +66,16 @@ class Workspace:
         """
         # Written by hand: the engine would encode the paths anew, and then they would name no file of the log.
         now = time.time_ns() // 1_000_000
-        removals = [{"remove": {"path": path, "deletionTimestamp": now, "dataChange": True}} for path in paths]
+        removals = [
+            {"remove": {"path": path, "deletionTimestamp": now, "dataChange": True}} for path in paths
+        ]
         self._write_commit(self.open().version() + 1, removals)
 
     def net_change(self) -> tuple[list[AddAction], list[RemoveAction]]:
         """Return the actions that turn the table's version into the copy."""
         live = set(add_actions(self.open()).column("path").to_pylist())
         kept = {path.removeprefix(self._root) for path in live if path.startswith(self._root)}
-        added = [self._addition(add) for add in self._own_adds() if add["path"] in live]
+        added = [moved_add(self.location.name, add) for add in self._own_adds() if add["path"] in live]
         removed = [self._removal(row, path) for path, row in self._base_files.items() if path not in kept]
         return added, removed
 
@@ -85,22 +89,14 @@ class Workspace:
 
     def table_path(self, path: str) -> str:
         """Return a path of the copy's log as a path relative to the table."""
-        return path.removeprefix(self._root) if path.startswith(self._root) else f"{self.location.name}/{path}"
+        return (
+            path.removeprefix(self._root) if path.startswith(self._root) else f"{self.location.name}/{path}"
+        )
 
     # The engine encodes the paths of hand-made actions once more than those it reads from a log, hence `unquote`.
     def _own_adds(self) -> list[Action]:
         commits = (read_commit(self.location, version) for version in list_log(self.location).commits[1:])
         return [cast("Action", action["add"]) for actions in commits for action in actions if "add" in action]
-
-    def _addition(self, add: Action) -> AddAction:
-        return AddAction(
-            path=unquote(f"{self.location.name}/{add['path']}"),
-            size=int(add["size"]),
-            partition_values=add["partitionValues"],
-            modification_time=int(add["modificationTime"]),
-            data_change=True,
-            stats=add.get("stats") or "{}",
-        )
 
     def _removal(self, row: Mapping[str, Any], path: str) -> RemoveAction:
         return RemoveAction(
@@ -139,6 +135,23 @@ class Workspace:
 
     def _partition_values(self, row: Mapping[str, Any]) -> dict[str, str | None]:
         return {column: partition_text(row["partition." + column]) for column in self._partitions}
+
+
+def is_workspace(name: str) -> bool:
+    """Tell whether a directory's name is that of a private copy, perhaps one that a crash left behind."""
+    return _DIRECTORY.fullmatch(name) is not None
+
+
+def moved_add(folder: str, add: Action) -> AddAction:
+    """Return the action that adds a file of a table in a subdirectory to the table above it."""
+    return AddAction(
+        path=unquote(f"{folder}/{add['path']}"),
+        size=int(add["size"]),
+        partition_values=add["partitionValues"],
+        modification_time=int(add["modificationTime"]),
+        data_change=True,
+        stats=add.get("stats") or "{}",
+    )
 
 
 def _protocol(table: DeltaTable) -> Action:

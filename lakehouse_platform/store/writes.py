@@ -53,7 +53,12 @@ def append(
         rows = _prepared(held, table, committer.location.name, evolve=wider, beside_existing=True)
         if isinstance(rows, Stream) or rows.num_rows or len(rows.schema) > len(arrow_schema(table)):
             _write(
-                table, rows, stamp(exact=bool(primary_key(table))), committer.location.name, mode="append", evolve=wider
+                table,
+                rows,
+                stamp(exact=bool(primary_key(table))),
+                committer.location.name,
+                mode="append",
+                evolve=wider,
             )
 
     return committer.commit(act, rerun=_replayable(held), transaction=transaction).version
@@ -97,7 +102,9 @@ def overwrite_where(committer: Committer, predicate: str, data: RowsIn) -> int:
         key = primary_key(table)
         if condition.is_never:
             if rows.num_rows:
-                raise InvalidRowsError(f"No row can fulfil {predicate!r}, so none can be written in its place.")
+                raise InvalidRowsError(
+                    f"No row can fulfil {predicate!r}, so none can be written in its place."
+                )
             return
         if row := first_row_outside(rows, condition):
             raise InvalidRowsError(
@@ -129,10 +136,14 @@ def delete(committer: Committer, predicate: str) -> DeleteResult:
         return table.delete(None if condition.is_always else condition.sql(), commit_properties=stamp())
 
     done = committer.commit(act)
-    return DeleteResult(version=done.version, rows_deleted=int(committer.metrics(done).get("num_deleted_rows", 0)))
+    return DeleteResult(
+        version=done.version, rows_deleted=int(committer.metrics(done).get("num_deleted_rows", 0))
+    )
 
 
-def update(committer: Committer, assignments: Mapping[str, str], predicate: str | None = None) -> UpdateResult:
+def update(
+    committer: Committer, assignments: Mapping[str, str], predicate: str | None = None
+) -> UpdateResult:
     """Set columns to expressions in the rows that fulfil a predicate.
 
     Args:
@@ -158,7 +169,9 @@ def update(committer: Committer, assignments: Mapping[str, str], predicate: str 
         return table.update(updates=updates, predicate=where, commit_properties=stamp())
 
     done = committer.commit(act)
-    return UpdateResult(version=done.version, rows_updated=int(committer.metrics(done).get("num_updated_rows", 0)))
+    return UpdateResult(
+        version=done.version, rows_updated=int(committer.metrics(done).get("num_updated_rows", 0))
+    )
 
 
 def _check_new_partitions(table: DeltaTable, values: Mapping[str, str], where: str | None, name: str) -> None:
@@ -196,7 +209,7 @@ def _prepared(
     beside = table if beside_existing else None
     if isinstance(held, pa.RecordBatchReader):
         schema, conformed = conform_stream(held, arrow_schema(table), name=name, evolve=evolve)
-        batches = _checked_partitions(conformed, table.metadata().partition_columns, name)
+        batches = checked_partitions(conformed, table.metadata().partition_columns, name)
         return Stream(schema, guarded_keys(batches, key, name, beside) if key else batches)
     rows = as_table(held, arrow_schema(table), name=name, evolve=evolve)
     if key:
@@ -204,9 +217,10 @@ def _prepared(
     return rows
 
 
-def _checked_partitions(
+def checked_partitions(
     batches: Iterator[pa.RecordBatch], columns: Sequence[str], name: str
 ) -> Iterator[pa.RecordBatch]:
+    """Pass batches on and fail at the first with a text that is read as NULL in a partition column."""
     for batch in batches:
         check_partition_texts(pa.Table.from_batches([batch]), columns, name)
         yield batch
@@ -260,7 +274,8 @@ def assignments_sql(
     for column in assignments:
         if column not in schema.names:
             raise SchemaMismatchError(
-                f"Table {name} has no column {column!r} to set; it has {', '.join(schema.names)}.", column=column
+                f"Table {name} has no column {column!r} to set; it has {', '.join(schema.names)}.",
+                column=column,
             )
         if column in key:
             raise SchemaMismatchError(

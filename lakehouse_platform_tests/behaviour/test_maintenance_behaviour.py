@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakehouse_platform.errors import DataFilesMissingError, InputError, SchemaMismatchError
+from lakehouse_platform.errors import DataFilesMissingError, InvalidArgumentError, SchemaMismatchError
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform_tests.support.tables import PEOPLE, forget_history, ids, people, refused, rows
 
@@ -83,7 +83,7 @@ def test_a_vacuumed_version_says_that_its_files_are_gone(scattered: DeltaStore) 
 
 
 def test_vacuum_refuses_a_negative_retention(scattered: DeltaStore) -> None:
-    with refused(scattered, "people", InputError):
+    with refused(scattered, "people", InvalidArgumentError):
         scattered.vacuum("people", retention_hours=-1)
 
 

@@ -30,6 +30,17 @@ def test_several_changes_become_one_commit(filled: DeltaStore) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "predicate", ["id % 2 = 1", "id * 1.5 < 6", "cast(id AS String) LIKE '1%'", "abs(id) = 3"]
+)
+def test_a_transaction_takes_every_predicate(filled: DeltaStore, predicate: str) -> None:
+    expected = sorted(row["id"] for row in filled.query("people", predicate).to_pylist())
+    with filled.transaction("people") as tx:
+        assert tx.update({"age": "1"}, predicate).rows_updated == len(expected)
+        assert tx.delete(predicate).rows_deleted == len(expected)
+    assert ids(filled, "people") == sorted({1, 2, 3, 4, 5} - set(expected))
+
+
 def test_a_transaction_reads_its_own_writes_and_nobody_else_does(filled: DeltaStore) -> None:
     with filled.transaction("people") as tx:
         tx.append(people(6))

@@ -123,12 +123,9 @@ def test_every_pair_of_types_keeps_each_value_or_refuses(source: str, target: st
     kind, values = SOURCES[source]
     for value in values:
         array = pa.array([value], kind)
-        try:
-            result = one(array, pa.field("x", TARGETS[target]))
-        except StorageError:
-            continue
-        assert result.type == TARGETS[target]
-        assert exact(python(result)) == exact(python(array))
+        result = _unless_refused(pa.table({"x": array}), pa.schema([("x", TARGETS[target])]))
+        assert result is None or result.schema.field("x").type == TARGETS[target]
+        assert result is None or exact(python(result.column("x"))) == exact(python(array))
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -136,12 +133,16 @@ def test_new_columns_keep_each_value_or_are_refused(source: str) -> None:
     kind, values = SOURCES[source]
     for value in values:
         array = pa.array([value], kind)
-        try:
-            result = conform(pa.table({"id": [1], "x": array}), _IDS, name="t", evolve=True)
-        except StorageError:
-            continue
-        assert result.schema.field("x").nullable
-        assert exact(python(result.column("x"))) == exact(python(array))
+        result = _unless_refused(pa.table({"id": [1], "x": array}), _IDS, evolve=True)
+        assert result is None or result.schema.field("x").nullable
+        assert result is None or exact(python(result.column("x"))) == exact(python(array))
+
+
+def _unless_refused(rows: pa.Table, schema: pa.Schema, *, evolve: bool = False) -> pa.Table | None:
+    try:
+        return conform(rows, schema, name="t", evolve=evolve)
+    except StorageError:
+        return None
 
 
 _IDS = pa.schema([("id", pa.int64())])

@@ -168,7 +168,7 @@ def test_numbers_with_zeros_after_a_comma_or_in_text_are_no_reason_to_refuse(rea
         ("a,A\n1,2\n", "repeats the name"),
         ("a,,b\n1,2,3\n", "has no name"),
         ("a,b\n1\n".encode("utf-16"), "iconv -f UTF-16"),
-        (gzip.compress(SAMPLE.encode())[:-20], "damaged"),
+        (gzip.compress(SAMPLE.encode(), mtime=0)[:-20], "damaged"),
     ],
 )
 def test_a_file_that_is_no_csv_is_refused(read: Any, content: str | bytes, reason: str) -> None:

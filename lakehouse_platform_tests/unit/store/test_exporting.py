@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_platform.errors import InputError, SourceFormatError
+from lakehouse_platform.errors import InvalidArgumentError, SourceFormatError
 from lakehouse_platform.store.exporting import ExportFormat, export
 from lakehouse_platform.store.location import Location
 from lakehouse_platform_tests.support.s3_server import S3Server
@@ -119,7 +119,7 @@ def test_string_views_are_written_as_texts(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, place: str, reason: str) -> None:
     (tmp_path / "folder.csv").mkdir()
 
-    with pytest.raises(InputError, match=reason):
+    with pytest.raises(InvalidArgumentError, match=reason):
         export(TABLE.to_reader(), tmp_path / place)
     assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]
 

@@ -36,3 +36,13 @@ def test_a_table_without_statistics_is_read_whole(tmp_path: Path, store: DeltaSt
         path, pa.table({"id": range(10)}), configuration={"delta.dataSkippingNumIndexedCols": "0"}
     )
     assert store.at(path).scan().to_arrow().num_rows == 10
+
+
+def test_the_rows_of_many_small_files_come_together(store: DeltaStore) -> None:
+    store.create("t", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    for number in range(20):
+        store.append("t", [{"id": number, "name": f"n{number}"}])
+    batches = list(store.scan("t").reader())
+    assert len(batches) == 1
+    assert sorted(row["id"] for row in batches[0].to_pylist()) == list(range(20))
+    assert store.scan("t", limit=3).to_arrow().num_rows == 3
