@@ -57,9 +57,10 @@ def init(session: Session) -> None:
 @reason_option
 @click.pass_obj
 def create(session: Session, target: str, source: Source, definition: Definition) -> None:
-    """Create a table, empty or with the rows of files, in one commit.
+    """Create a table, empty or with the rows of files: all of them, or no table.
 
-    TARGET must not exist or be an empty directory. Types: Int8 to Int64, Float32, Float64, String, Boolean,
+    TARGET must not exist or be an empty directory. Table and rows are one commit; with --primary-key the rows are
+    the second. Types: Int8 to Int64, Float32, Float64, String, Boolean,
     Date32, Timestamp, TimestampNtz, Binary, Decimal(p,s), List<T>, Struct<name:T,...>, Map<K,V>.
     """
     info = create_from(session, target, source, definition)

@@ -98,7 +98,7 @@ def create_from_file(
     properties: Mapping[str, str] | None = None,
     description: str = "",
 ) -> FileResult:
-    """Create a table with the columns and rows of a file, in one commit; if a row is refused, no table is left.
+    """Create a table with the columns and rows of a file; if a row is refused, no table is left.
 
     Raises:
         TableExistsError, DirectoryNotEmptyError: The place is taken.

@@ -23,6 +23,9 @@ from lakehouse_platform.store.snapshot import arrow_schema, require_known_paths,
 _MB = 1_000_000
 # deltalake spills a Z-order's sort to disk beyond this; 0.9 GB peak at 10 M rows (measured), so it fits small machines.
 _Z_ORDER_SPILL_BYTES = 512 * _MB
+# The engine does not see that another compaction has rewritten the same files, and all rows would be there twice
+# (deltalake 1.6.6): compare and swap. Each attempt rewrites the files, so there are few of them.
+_ATTEMPTS = 10
 
 
 def compact(
@@ -47,10 +50,10 @@ def compact(
         require_known_paths(table, "compaction", committer.location.name)
         filters = _filters(table, where)
         return table.optimize.compact(
-            partition_filters=filters, target_size=target, commit_properties=stamp()
+            partition_filters=filters, target_size=target, commit_properties=stamp(exact=True)
         )
 
-    return _result(committer, committer.commit(act))
+    return _result(committer, committer.commit(act, attempts=_ATTEMPTS))
 
 
 def z_order(
@@ -78,10 +81,10 @@ def z_order(
             partition_filters=_filters(table, where),
             target_size=target,
             max_spill_size=_Z_ORDER_SPILL_BYTES,
-            commit_properties=stamp(),
+            commit_properties=stamp(exact=True),
         )
 
-    return _result(committer, committer.commit(act))
+    return _result(committer, committer.commit(act, attempts=_ATTEMPTS))
 
 
 def vacuum(committer: Committer, retention_hours: int | None = None, dry_run: bool = False) -> VacuumResult:

@@ -173,9 +173,8 @@ class _Tables(SchemaProvider):
         if name not in self.opened:
             try:
                 self.opened[name] = self._tables(name)
-            except (
-                LakehouseError
-            ) as error:  # the planner would bury it; it may also be a table function's name
+            except LakehouseError as error:
+                # The planner would bury it; it may also be a table function's name.
                 self.failure = error
                 return None
             self.schemas[name] = pa.schema(self.opened[name].schema().to_arrow())

@@ -15,7 +15,6 @@ from lakehouse_platform.store.cast import plain_schema
 from lakehouse_platform.store.engine import clean_text, translate
 from lakehouse_platform.store.literals import quote_identifier
 from lakehouse_platform.store.location import Location
-from lakehouse_platform.store.scan import plain_batch
 from lakehouse_platform.store.sql_plan import BASE_PREFIX, QueryPlan
 
 _OUT_OF_MEMORY = re.compile(r"Resources exhausted|Failed to allocate|memory pool", re.IGNORECASE)
@@ -50,9 +49,10 @@ def execute(plan: QueryPlan, limits: SqlLimits) -> pa.RecordBatchReader:
     try:
         raw = pa.RecordBatchReader.from_stream(cast("Any", _builder(plan, limits).execute(plan.text)))
         schema = plain_schema(raw.schema)
+        plain = raw if raw.schema.equals(schema) else raw.cast(schema)
     except Exception as error:
         raise query_error(error, limits) from error
-    return pa.RecordBatchReader.from_batches(schema, _batches(raw, schema, limits))
+    return pa.RecordBatchReader.from_batches(schema, _batches(plain, limits))
 
 
 def query_error(error: Exception, limits: SqlLimits) -> LakehouseError:
@@ -76,9 +76,8 @@ def _builder(plan: QueryPlan, limits: SqlLimits) -> QueryBuilder:
     if limits.memory_mb is not None:
         builder.execute(f"SET datafusion.runtime.memory_limit = '{int(limits.memory_mb)}M'")
     for name, table in plan.tables.items():
-        quoted = quote_identifier(
-            name
-        )  # the engine parses the name, and would fold letters and split at dots
+        # The engine parses the name, and would fold letters and split at dots.
+        quoted = quote_identifier(name)
         if name in plan.views:
             builder.register(quote_identifier(BASE_PREFIX + name), table)
             builder.execute(f"CREATE VIEW {quoted} AS {plan.views[name]}")
@@ -87,16 +86,16 @@ def _builder(plan: QueryPlan, limits: SqlLimits) -> QueryBuilder:
     return builder
 
 
-def _batches(raw: pa.RecordBatchReader, schema: pa.Schema, limits: SqlLimits) -> Iterator[pa.RecordBatch]:
+def _batches(rows_in: pa.RecordBatchReader, limits: SqlLimits) -> Iterator[pa.RecordBatch]:
     rows = 0
     try:
-        for batch in raw:
+        for batch in rows_in:
             rows += batch.num_rows
             if limits.max_rows is not None and rows > limits.max_rows:
                 raise QueryLimitError(
                     f"The query returns more than {limits.max_rows} rows: add a LIMIT or a WHERE, or raise the limit.",
                     max_rows=limits.max_rows,
                 )
-            yield plain_batch(batch, schema)
+            yield batch
     except Exception as error:
         raise query_error(error, limits) from error

@@ -133,7 +133,9 @@ def delete(committer: Committer, predicate: str) -> DeleteResult:
         if condition.is_never:
             return {}
         require_known_paths(table, "deleting", committer.location.name)
-        return table.delete(None if condition.is_always else condition.sql(), commit_properties=stamp())
+        # Without a condition the engine overlooks a compaction meanwhile, and its rows would stay: compare and swap.
+        properties = stamp(exact=condition.is_always)
+        return table.delete(None if condition.is_always else condition.sql(), commit_properties=properties)
 
     done = committer.commit(act)
     return DeleteResult(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from lakehouse_platform.errors import CommitConflictError, DuplicateKeyError
+from lakehouse_platform.store import commit
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform_tests.support.tables import PEOPLE, ids, people, rows
 
@@ -77,3 +80,34 @@ def test_a_column_added_meanwhile_is_kept(filled: DeltaStore) -> None:
         filled.append("people", stream)
     assert filled.table("people").arrow_schema().names == [*PEOPLE.names, "city"]
     assert ids(filled, "people") == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("first", ["compact", "z_order"])
+@pytest.mark.parametrize(
+    ("second", "left"),
+    [
+        (lambda store: store.compact("people"), [1, 2, 3, 4, 5, 6]),
+        (lambda store: store.z_order("people", ["id"]), [1, 2, 3, 4, 5, 6]),
+        (lambda store: store.delete("people", "TRUE"), []),
+        (lambda store: store.delete("people", "id >= 1"), []),
+        (lambda store: store.overwrite("people", people(9)), [9]),
+        (lambda store: store.update("people", {"age": "1"}), [1, 2, 3, 4, 5, 6]),
+    ],
+    ids=["compact", "z_order", "delete_all", "delete", "overwrite", "update"],
+)
+def test_a_change_overtaken_by_a_compaction_neither_doubles_nor_revives_rows(
+    filled: DeltaStore, monkeypatch: pytest.MonkeyPatch, first: str, second: _Write, left: list[int]
+) -> None:
+    filled.append("people", people(6))
+    pending = [lambda: filled.compact("people") if first == "compact" else filled.z_order("people", ["id"])]
+    opened = commit.open_table
+
+    def overtaken_once(*arguments: Any) -> DeltaTable:
+        table = opened(*arguments)
+        if pending:
+            pending.pop()()
+        return table
+
+    monkeypatch.setattr(commit, "open_table", overtaken_once)
+    second(filled)
+    assert ids(filled, "people") == left

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from lakehouse_platform.errors import DuplicateKeyError
 from lakehouse_platform.model.schema import Field, Schema, arrow_type
 from lakehouse_platform.store.delta_store import DeltaStore
 
@@ -69,6 +70,27 @@ def test_values_survive_merge_and_compaction(store: DeltaStore, type_text: str) 
     store.append("t", pa.table({"id": [-1], "x": pa.array([values[0]], arrow_type(type_text))}))
     store.compact("t")
     assert store.scan("t").to_arrow().sort_by("id").column("x").to_pylist() == [values[0], *values]
+
+
+_LONG = Decimal("123456789012345.6789")  # as a float it would be …345.67
+
+
+def test_a_long_decimal_is_found_and_stays_whole(store: DeltaStore) -> None:
+    store.create("t", Schema([Field("id", "Int64"), Field("a`b", "Int64"), Field("x", "Decimal(20,4)")]))
+    store.append("t", [{"id": 1, "a`b": 1, "x": _LONG}])
+    store.append("t", [{"id": 2, "a`b": 2, "x": _LONG}, {"id": 3, "a`b": 3, "x": Decimal(1)}])
+    assert sorted(row["id"] for row in store.query("t", f"x >= {_LONG}").to_pylist()) == [1, 2]
+    assert store.query("t", "id = 1 AND x IS NOT NULL").to_pylist() == [{"id": 1, "a`b": 1, "x": _LONG}]
+    assert store.sql(f"SELECT count(*) AS n FROM t WHERE x = {_LONG}").to_pylist() == [{"n": 2}]
+    assert store.skipping("t", 'id = 3 AND "a`b" = 3').files_read == 1
+    assert store.delete("t", f"x = {_LONG}").rows_deleted == 2
+
+
+def test_a_long_decimal_is_a_sound_key(store: DeltaStore) -> None:
+    store.create("t", Schema([Field("x", "Decimal(20,4)"), Field("n", "Int64")]), primary_key=["x"])
+    store.append("t", [{"x": _LONG, "n": 1}])
+    with pytest.raises(DuplicateKeyError):
+        store.append("t", [{"x": _LONG, "n": 2}])
 
 
 @pytest.mark.parametrize("type_text", ["Float32", "Float64"])
