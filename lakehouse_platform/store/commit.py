@@ -108,7 +108,6 @@ class Committer:
         act: Callable[[DeltaTable, Stamp], _T],
         *,
         rerun: bool = True,
-        attempts: int | None = None,
         guard: Callable[[DeltaTable], None] | None = None,
         transaction: AppTransaction | None = None,
         silent: bool = False,
@@ -118,7 +117,6 @@ class Committer:
         Args:
             act: Receives the table and a stamp, which makes the properties that its one engine call must pass on.
             rerun: Whether `act` may run again on a newer snapshot after a conflict.
-            attempts: The most runs of `act`; None for the configured number.
             guard: Sees each snapshot before `act` does; what it raises ends the commit.
             transaction: Skip everything if the table already holds this application transaction.
             silent: The engine does not tell the version that `act` makes, so it is looked up.
@@ -127,8 +125,7 @@ class Committer:
             CommitConflictError: Another writer won and the change could not be repeated; nothing was written.
             CommitOutcomeUnknownError: The storage failed, and whether the change landed could not be found out.
         """
-        allowed = self.config.commit_retries + 1 if rerun else 1
-        attempts = allowed if attempts is None else min(attempts, allowed)
+        attempts = self.config.commit_retries + 1 if rerun else 1
         for attempt in range(attempts):
             table = open_table(self.location)
             if guard is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any, cast
 
@@ -14,6 +17,7 @@ from lakehouse_platform.errors import InvalidArgumentError, InvalidPredicateErro
 from lakehouse_platform.model.results import OptimizeResult, VacuumResult
 from lakehouse_platform.store.commit import Committed, Committer, Stamp
 from lakehouse_platform.store.engine import open_table, translated
+from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import LOG_DIRECTORY
 from lakehouse_platform.store.memory_sql import query_arrow
 from lakehouse_platform.store.partitions import partition_text, partition_values
@@ -23,9 +27,6 @@ from lakehouse_platform.store.snapshot import arrow_schema, require_known_paths,
 _MB = 1_000_000
 # deltalake spills a Z-order's sort to disk beyond this; 0.9 GB peak at 10 M rows (measured), so it fits small machines.
 _Z_ORDER_SPILL_BYTES = 512 * _MB
-# The engine does not see that another compaction has rewritten the same files, and all rows would be there twice
-# (deltalake 1.6.6): compare and swap. Each attempt rewrites the files, so there are few of them.
-_ATTEMPTS = 10
 
 
 def compact(
@@ -50,10 +51,11 @@ def compact(
         require_known_paths(table, "compaction", committer.location.name)
         filters = _filters(table, where)
         return table.optimize.compact(
-            partition_filters=filters, target_size=target, commit_properties=stamp(exact=True)
+            partition_filters=filters, target_size=target, commit_properties=stamp()
         )
 
-    return _result(committer, committer.commit(act, attempts=_ATTEMPTS))
+    with _alone(committer.location):
+        return _result(committer, committer.commit(act))
 
 
 def z_order(
@@ -81,10 +83,11 @@ def z_order(
             partition_filters=_filters(table, where),
             target_size=target,
             max_spill_size=_Z_ORDER_SPILL_BYTES,
-            commit_properties=stamp(exact=True),
+            commit_properties=stamp(),
         )
 
-    return _result(committer, committer.commit(act, attempts=_ATTEMPTS))
+    with _alone(committer.location):
+        return _result(committer, committer.commit(act))
 
 
 def vacuum(committer: Committer, retention_hours: int | None = None, dry_run: bool = False) -> VacuumResult:
@@ -136,6 +139,24 @@ def clean_up_log(committer: Committer) -> int:
     with translated(location):
         table.cleanup_metadata()
     return before - _log_files(location.filesystem())
+
+
+@contextmanager
+def _alone(location: Location) -> Generator[None]:
+    """Wait until no other compaction of a local table runs, and keep others waiting.
+
+    The engine does not see that another one has rewritten the same files, not even if told to compare and swap, and all
+    rows would be there twice (deltalake 1.6.6). A lock of the operating system ends with its process, however that ends.
+    """
+    if not location.is_local or not (location.path / LOG_DIRECTORY).is_dir():
+        yield
+        return
+    descriptor = os.open(location.path / LOG_DIRECTORY, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _target_bytes(megabytes: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import pyarrow as pa
@@ -82,12 +82,18 @@ def test_a_column_added_meanwhile_is_kept(filled: DeltaStore) -> None:
     assert ids(filled, "people") == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("first", ["compact", "z_order"])
+_COMPACTIONS: list[_Write] = [
+    lambda store: store.compact("people"),
+    lambda store: store.z_order("people", ["id"]),
+]
+
+
+@pytest.mark.parametrize("compaction", _COMPACTIONS, ids=["compact", "z_order"])
 @pytest.mark.parametrize(
     ("second", "left"),
     [
-        (lambda store: store.compact("people"), [1, 2, 3, 4, 5, 6]),
-        (lambda store: store.z_order("people", ["id"]), [1, 2, 3, 4, 5, 6]),
+        (_COMPACTIONS[0], [1, 2, 3, 4, 5, 6]),
+        (_COMPACTIONS[1], [1, 2, 3, 4, 5, 6]),
         (lambda store: store.delete("people", "TRUE"), []),
         (lambda store: store.delete("people", "id >= 1"), []),
         (lambda store: store.overwrite("people", people(9)), [9]),
@@ -96,18 +102,23 @@ def test_a_column_added_meanwhile_is_kept(filled: DeltaStore) -> None:
     ids=["compact", "z_order", "delete_all", "delete", "overwrite", "update"],
 )
 def test_a_change_overtaken_by_a_compaction_neither_doubles_nor_revives_rows(
-    filled: DeltaStore, monkeypatch: pytest.MonkeyPatch, first: str, second: _Write, left: list[int]
+    filled: DeltaStore, monkeypatch: pytest.MonkeyPatch, compaction: _Write, second: _Write, left: list[int]
 ) -> None:
+    if second in _COMPACTIONS and not filled.table("people").location.is_local:
+        pytest.xfail("nothing keeps two machines from compacting a table in an object store at once")
     filled.append("people", people(6))
-    pending = [lambda: filled.compact("people") if first == "compact" else filled.z_order("people", ["id"])]
     opened = commit.open_table
+    running: list[Future[object]] = []
 
     def overtaken_once(*arguments: Any) -> DeltaTable:
         table = opened(*arguments)
-        if pending:
-            pending.pop()()
+        if not running:
+            running.append(somebody_else.submit(compaction, filled))
+            wait(running, timeout=2)  # ends only afterwards if it has to wait for us
         return table
 
     monkeypatch.setattr(commit, "open_table", overtaken_once)
-    second(filled)
+    with ThreadPoolExecutor(1) as somebody_else:
+        second(filled)
+    assert running[0].result()
     assert ids(filled, "people") == left
