@@ -35,7 +35,7 @@ from lakehouse_platform.store.snapshot import column_infos
 from lakehouse_platform.store.staging import Staging
 from lakehouse_platform.store.stream import Stream
 from lakehouse_platform.store.workspace import is_workspace
-from lakehouse_platform.store.writes import append, checked_partitions
+from lakehouse_platform.store.writes import checked_partitions, guarded_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,11 @@ class Definition:
     partition_by: tuple[str, ...]
     configuration: Mapping[str, str]
     description: str
+
+    @property
+    def engine_configuration(self) -> Mapping[str, str]:
+        """The properties that the engine knows, without those of our own."""
+        return {key: value for key, value in self.configuration.items() if key.startswith("delta.")}
 
 
 def create_table(
@@ -84,6 +89,8 @@ def create_table(
         SchemaMismatchError, LossyCastError, DuplicateKeyError, ConstraintViolationError: The rows do not fit.
     """
     location = committer.location
+    if not schema.names:
+        raise SchemaMismatchError(f"Table {location.name} needs at least one column.", table=location.name)
     key = check_key_columns(schema, primary_key, location.name) if primary_key else ()
     schema = pa.schema([f.with_nullable(f.nullable and f.name not in key) for f in schema])
     column_infos(schema)  # refuses types that a table cannot hold, which the engine would change silently
@@ -95,17 +102,9 @@ def create_table(
     }
     check_free(location)
     definition = Definition(schema, tuple(partition_by), {**configuration, **_key_property(key)}, description)
-    if data is not None and all(name.startswith("delta.") for name in definition.configuration):
-        return _create_with_rows(committer, definition, data)
-    # The engine takes properties of our own, the key's among them, only for a table without rows.
-    version = _commit_first(committer, lambda stamp: _create(committer.location, definition, stamp))
-    if data is None:
-        return version
-    try:
-        return append(committer, data)
-    except BaseException:
-        _withdraw(committer)
-        raise
+    if data is not None:
+        return _create_with_rows(committer, definition, key, data)
+    return _commit_first(committer, lambda stamp: _create(committer.location, definition, stamp))
 
 
 def check_free(location: Location) -> None:
@@ -153,28 +152,60 @@ def _remove_one(filesystem: pafs.FileSystem, info: pafs.FileInfo) -> None:
         filesystem.delete_file(info.path)
 
 
-def _create_with_rows(committer: Committer, definition: Definition, data: pa.RecordBatchReader) -> int:
+def _create_with_rows(
+    committer: Committer, definition: Definition, key: Sequence[str], data: pa.RecordBatchReader
+) -> int:
     location = committer.location
-    schema, batches = conform_stream(data, definition.schema, name=location.name)
+    schema, conformed = conform_stream(data, definition.schema, name=location.name)
+    batches = checked_partitions(conformed, definition.partition_by, location.name)
+    rows = Stream(schema, guarded_keys(batches, key, location.name, None) if key else batches)
     staging = Staging(location)
     had_directory = location.is_local and location.path.exists()
-    created = False
+    keep_data = False
     try:
-        rows = Stream(schema, checked_partitions(batches, definition.partition_by, location.name))
-        adds = staging.write(rows, definition.partition_by, definition.configuration)
-        version = _commit_first(committer, lambda stamp: _create_over(location, definition, adds, stamp))
-        created = True
+        adds = staging.write(rows, definition.partition_by, definition.engine_configuration)
+        version = _publish(committer, definition, adds)
+        keep_data = True
     except CommitOutcomeUnknownError:
-        created = True
+        keep_data = True
         raise
     finally:
-        staging.close(keep_data=created)
-        if location.is_local and not created and not had_directory:
-            with suppress(
-                OSError
-            ):  # somebody else has put something there meanwhile, or nothing was written yet
+        staging.close(keep_data=keep_data)
+        if location.is_local and not keep_data and not had_directory:
+            # Refused if somebody else has put something there meanwhile, or nothing was written yet.
+            with suppress(OSError):
                 location.path.rmdir()
     return version
+
+
+def _publish(committer: Committer, definition: Definition, adds: list[AddAction]) -> int:
+    """Make the table appear with its rows and return its version."""
+    location = committer.location
+    if definition.engine_configuration == definition.configuration:
+        return _commit_first(committer, lambda stamp: _create_over(location, definition, adds, stamp))
+    # The engine takes properties of our own, the key's among them, only for a table without rows.
+    version = _commit_first(committer, lambda stamp: _create(location, definition, stamp))
+    if not adds:
+        return version
+    try:
+        return committer.commit(
+            lambda table, stamp: _add(table, adds, stamp), rerun=False, silent=True
+        ).version
+    except CommitOutcomeUnknownError:
+        raise
+    except BaseException:
+        _withdraw(committer)
+        raise
+
+
+def _add(table: DeltaTable, adds: list[AddAction], stamp: Stamp) -> None:
+    table.create_write_transaction(
+        adds,
+        "append",
+        table.schema(),
+        partition_by=table.metadata().partition_columns,
+        commit_properties=stamp(exact=True),
+    )
 
 
 def _commit_first(committer: Committer, create: Callable[[Stamp], None]) -> int:

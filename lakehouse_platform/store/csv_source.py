@@ -78,7 +78,7 @@ def _layout(file: SourceFile, options: CsvOptions) -> Layout:
     if schema is not None:
         _check_names(names, schema, file)
         return Layout(delimiter=delimiter, names=names, schema=schema, guessed=False)
-    if options.infer is InferMode.ALL:
+    if options.infer == InferMode.ALL:
         types = _types_of_all(file, delimiter, names, dates=options.dates)
     else:
         types = _types_of_sample(rows, delimiter, len(names), dates=options.dates)
@@ -107,6 +107,11 @@ def _first_records(file: SourceFile, delimiter: str) -> list[Record]:
     if not first:
         raise SourceFormatError(
             f"{file.shown!r} is empty: its first line must name the columns.", source=file.shown
+        )
+    if first[0].line != 1:
+        raise SourceFormatError(
+            f"Line 1 of {file.shown!r} is empty, but must name the columns: remove the empty lines above the header.",
+            line=1,
         )
     for record in first:
         check_utf8(record)

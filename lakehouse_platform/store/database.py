@@ -302,7 +302,7 @@ def merge_source(text: str | bytes, schema: pa.Schema) -> MergeSource:
     objects = objects_from_json(text, every)
     rows = rows_from_objects(objects, every)
     counts = {name: sum(name in row for row in objects) for name in every.names}
-    rows = rows.select([name for name in every.names if counts[name]])
+    rows = rows.select([name for name in every.names if counts[name] or not objects])
     given: dict[str, str] = {}
     for name in rows.column_names:
         if name != OPERATION_COLUMN and counts[name] < len(objects):

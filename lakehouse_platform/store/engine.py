@@ -24,6 +24,7 @@ from lakehouse_platform.errors import (
     DataFilesMissingError,
     DeltaTableError,
     DuplicateKeyError,
+    InvalidArgumentError,
     LakehouseError,
     LossyCastError,
     NotADeltaTableError,
@@ -65,7 +66,10 @@ def open_table(location: Location, version: int | None = None) -> DeltaTable:
         NotADeltaTableError: Something does, but it is no Delta table; the message says why.
         VersionNotFoundError: The version does not exist or its log entries were cleaned up.
         UnsupportedFeatureError: The table needs a reader feature that the engine lacks.
+        InvalidArgumentError: The version is no whole number.
     """
+    if version is not None and not _is_whole(version):
+        raise InvalidArgumentError(f"Version {version!r} is not a whole number.", version=str(version))
     if version is not None and not _is_plausible(location, version):
         raise _no_version(location, version)
     try:
@@ -127,6 +131,10 @@ def _opened(location: Location, version: int | None) -> DeltaTable:
             if _GAP not in str(error):
                 raise
     return DeltaTable(location.uri, version=version, storage_options=location.storage_options)
+
+
+def _is_whole(version: object) -> bool:
+    return isinstance(version, int) and not isinstance(version, bool)
 
 
 def _is_plausible(location: Location, version: int) -> bool:
@@ -299,7 +307,11 @@ def _unavailable(text: str, location: Location) -> LakehouseError:
 
 
 def _io(text: str, location: Location) -> LakehouseError:
-    return StorageIoError(f"Reading or writing {location.uri} failed: {text}.", table=location.name)
+    return StorageIoError(
+        f"Reading or writing {location.uri} failed: {text.rstrip('.')}. "
+        "Check the disk (free space, mount), then try again.",
+        table=location.name,
+    )
 
 
 _RULES: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
@@ -310,7 +322,10 @@ _RULES: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
         (r"matched a target row with multiple source rows", _duplicate_source),
         (r"table already exists at that location|directory is not empty", _exists),
         (
-            r"Failed to fetch metadata for file|Find missing file|Object at location .* not found|^Object not found",
+            (
+                r"Failed to fetch metadata for file|Find missing file|Object at location .* not found"
+                r"|^Object not found|Failed to open local file .*No such file"
+            ),
             _missing_file,
         ),
         (
@@ -326,7 +341,13 @@ _RULES: tuple[tuple[re.Pattern[str], _Maker], ...] = tuple(
             rf"Failed to commit transaction|concurrent transaction|Metadata changed since last commit|{_GAP}",
             _conflict,
         ),
-        (r"Permission denied|Access ?Denied|Forbidden|InvalidAccessKeyId|SignatureDoesNotMatch", _permission),
+        (
+            (
+                r"Permission denied|PermissionDenied|Operation not permitted|Access ?Denied|Forbidden"
+                r"|InvalidAccessKeyId|SignatureDoesNotMatch"
+            ),
+            _permission,
+        ),
         (
             (
                 r"error sending request|connect error|Connection refused|timed out|dns error|Service Unavailable"

@@ -12,6 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from lakehouse_platform.errors import DuplicateKeyError, InvalidRowsError, SchemaMismatchError
 from lakehouse_platform.store.predicates import literal, quote_identifier
+from lakehouse_platform.store.rough_statistics import source_of
 
 # Up to here the keys are named in the query, so that file statistics and page indexes skip nearly everything;
 # beyond, naming costs more than reading the key columns between the smallest and largest key.
@@ -57,7 +58,9 @@ def check_distinct(rows: pa.Table, key: Sequence[str], table: str) -> None:
     repeated = counts.filter(pc.call_function("greater", [counts.column("count_all"), pa.scalar(1)]))
     if repeated.num_rows:
         raise _duplicate(
-            repeated.select(list(key)).slice(0, 1).to_pylist()[0], table, "occurs twice in the rows"
+            repeated.select(list(key)).slice(0, 1).to_pylist()[0],
+            table,
+            "occurs twice in the rows: give it once",
         )
 
 
@@ -82,7 +85,9 @@ def check_absent(
     for batch in _candidates(table, rows, key, outside):
         taken = pl.DataFrame(pl.from_arrow(batch)).join(keys, on=list(key), how="semi")
         if taken.height:
-            raise _duplicate(taken.row(0, named=True), name, "is already in the table")
+            raise _duplicate(
+                taken.row(0, named=True), name, "is already in the table: use a merge to change existing rows"
+            )
 
 
 def inferred_key(schema: pa.Schema) -> str | None:
@@ -103,7 +108,7 @@ def _candidates(
     condition = _named(rows, key) if rows.num_rows <= _MAX_NAMED_KEYS else key_range(rows, key[0])
     if outside is not None:
         condition = f"{condition} AND ({outside}) IS NOT TRUE"
-    query = f"SELECT {columns} FROM t WHERE {condition}"  # noqa: S608 - rendered by store.predicates
+    query = f"SELECT {columns} FROM {source_of(table)} WHERE {condition}"  # noqa: S608 - rendered by store.predicates
     stream = QueryBuilder().register("t", table).execute(query)
     return iter(pa.RecordBatchReader.from_stream(cast("Any", stream)))
 
@@ -136,6 +141,6 @@ def key_range(rows: pa.Table, column: str) -> str:
 def _duplicate(key: dict[str, Any], table: str, how: str) -> DuplicateKeyError:
     shown = ", ".join(f"{name} = {value!r}" for name, value in key.items())
     return DuplicateKeyError(
-        f"Key {shown} of {table} {how}. Nothing was written; use a merge to change existing rows.",
+        f"Key {shown} of {table} {how}. Nothing was written.",
         table=table,
     )

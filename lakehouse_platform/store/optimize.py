@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any, cast
@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from lakehouse_platform.errors import InvalidArgumentError, InvalidPredicateError, SchemaMismatchError
 from lakehouse_platform.model.results import OptimizeResult, VacuumResult
 from lakehouse_platform.store.commit import Committed, Committer, Stamp
+from lakehouse_platform.store.doubling import withdraw_if_doubled
 from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import LOG_DIRECTORY
@@ -54,8 +55,7 @@ def compact(
             partition_filters=filters, target_size=target, commit_properties=stamp()
         )
 
-    with _alone(committer.location):
-        return _result(committer, committer.commit(act))
+    return _rewritten(committer, act)
 
 
 def z_order(
@@ -86,8 +86,7 @@ def z_order(
             commit_properties=stamp(),
         )
 
-    with _alone(committer.location):
-        return _result(committer, committer.commit(act))
+    return _rewritten(committer, act)
 
 
 def vacuum(committer: Committer, retention_hours: int | None = None, dry_run: bool = False) -> VacuumResult:
@@ -141,12 +140,28 @@ def clean_up_log(committer: Committer) -> int:
     return before - _log_files(location.filesystem())
 
 
+def _rewritten(committer: Committer, act: Callable[[DeltaTable, Stamp], Mapping[str, Any]]) -> OptimizeResult:
+    """Rewrite files as one commit that no other rewriting doubles."""
+    base = 0
+
+    def act_on(table: DeltaTable, stamp: Stamp) -> Mapping[str, Any]:
+        nonlocal base
+        base = table.version()
+        return act(table, stamp)
+
+    with _alone(committer.location):
+        result = _result(committer, committer.commit(act_on))
+        if result.files_removed:
+            withdraw_if_doubled(committer, base, result.version)
+        return result
+
+
 @contextmanager
 def _alone(location: Location) -> Generator[None]:
     """Wait until no other compaction of a local table runs, and keep others waiting.
 
-    The engine does not see that another one has rewritten the same files, not even if told to compare and swap, and all
-    rows would be there twice (deltalake 1.6.6). A lock of the operating system ends with its process, however that ends.
+    The engine does not see that another one has rewritten the same files, not even if told to compare and swap,
+    and all rows would be there twice (deltalake 1.6.6). The operating system ends the lock with its process.
     """
     if not location.is_local or not (location.path / LOG_DIRECTORY).is_dir():
         yield

@@ -119,6 +119,8 @@ def parse_syntax(text: str) -> Syntax:
     Raises:
         InvalidPredicateError: The text is not exactly one expression; the message says where.
     """
+    if not _is_text(text):
+        raise InvalidPredicateError(f"An expression is a text, not {type(text).__name__}: {text!r}.")
     if len(text) > MAX_TEXT:
         raise InvalidPredicateError(
             f"The expression has {len(text)} characters; at most {MAX_TEXT} are accepted. "
@@ -126,6 +128,10 @@ def parse_syntax(text: str) -> Syntax:
             length=len(text),
         )
     return _Parser(text).parse()
+
+
+def _is_text(text: object) -> bool:
+    return isinstance(text, str)
 
 
 class _Parser:

@@ -89,18 +89,19 @@ def exact_statistics(schema: pa.Schema, partition_by: Sequence[str]) -> dict[str
     The engine writes their smallest and largest values as floats (deltalake 1.6.6). From the rounded values it would
     skip files that hold a row looked for, and even read a column whose value is the same in a whole file.
     """
-    if not any(_has_long_decimal(field.type) for field in schema):
+    if not any(has_long_decimal(field.type) for field in schema):
         return {}
     exact = [
-        field.name for field in schema if field.name not in partition_by and not _has_long_decimal(field.type)
+        field.name for field in schema if field.name not in partition_by and not has_long_decimal(field.type)
     ]
     return {STATISTICS_COLUMNS: ",".join("`" + name.replace("`", "``") + "`" for name in exact)}
 
 
-def _has_long_decimal(kind: pa.DataType) -> bool:
+def has_long_decimal(kind: pa.DataType) -> bool:
+    """Tell whether a type holds, at any depth, decimals with more digits than a float keeps."""
     if pa.types.is_decimal(kind):
         return kind.precision > sys.float_info.dig
-    return any(_has_long_decimal(kind.field(index).type) for index in range(kind.num_fields))
+    return any(has_long_decimal(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def primary_key_property(columns: Sequence[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from lakehouse_platform.store.cast import plain_schema
 from lakehouse_platform.store.engine import open_table, translate, translated
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.predicates import parse_predicate, quote_identifier
+from lakehouse_platform.store.rough_statistics import source_of
 from lakehouse_platform.store.snapshot import add_actions, arrow_schema
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def scan(
 
 def _engine_reader(table: DeltaTable, columns: Sequence[str], condition: str | None) -> pa.RecordBatchReader:
     # Not `DeltaTable.scan`: it is the same scan, but takes no settings.
-    query = f"SELECT {', '.join(map(quote_identifier, columns))} FROM t"  # noqa: S608 - identifiers are quoted
+    source = "t" if condition is None else source_of(table)
+    query = f"SELECT {', '.join(map(quote_identifier, columns))} FROM {source}"  # noqa: S608 - identifiers are quoted
     rows = _batch_rows(table) if condition is None else _FILTERED_ROWS
     if condition is not None:
         query += f" WHERE {condition}"

@@ -31,6 +31,7 @@ from lakehouse_platform.errors import InvalidSqlError, LakehouseError, SqlNotAll
 from lakehouse_platform.store.engine import clean_text
 from lakehouse_platform.store.expressions import Column
 from lakehouse_platform.store.literals import quote_identifier
+from lakehouse_platform.store.rough_statistics import rough_columns
 
 MAX_TEXT = 256 * 1024  # characters; planning time grows with the square of the length
 BASE_PREFIX = "__base_of_"  # names of the tables below the views; the planner knows no such name
@@ -258,7 +259,8 @@ def _views(nodes: list[Any], written: str, shown: str, names: _Tables) -> dict[s
     computed = shown if whole or not all(_only_output(text) for text in texts) else ""
     views: dict[str, str] = {}
     for name, schema in names.schemas.items():
-        barrier = blocked or _touches_partitions(names.opened[name], nodes, conditions, whole=whole)
+        rough = bool(rough_columns(names.opened[name]))
+        barrier = blocked or rough or _touches_partitions(names.opened[name], nodes, conditions, whole=whole)
         if view := _view(name, schema, computed, barrier=barrier):
             views[name] = view
     return views

@@ -44,6 +44,7 @@ from lakehouse_platform.store.merge import (
     prepare_source,
 )
 from lakehouse_platform.store.predicates import parse_predicate, quote_identifier
+from lakehouse_platform.store.rough_statistics import require_exact
 from lakehouse_platform.store.rows import RowsIn, as_table, hold
 from lakehouse_platform.store.scan import Rows, scan
 from lakehouse_platform.store.skipping import files_opened
@@ -139,9 +140,11 @@ class Transaction:
         Raises:
             InvalidPredicateError: The predicate is not one whole condition.
         """
-        condition = parse_predicate(predicate, arrow_schema(self._open()))
+        copy = self._open()
+        condition = parse_predicate(predicate, arrow_schema(copy))
         if condition.is_never:
             return DeleteResult(version=self._base_version(), rows_deleted=0)
+        require_exact(copy, condition, self._name)
         keep = f"SELECT * FROM f WHERE ({condition.sql()}) IS NOT TRUE"  # noqa: S608 - rendered by store.predicates
         before = self._count()
         self._rewrite(condition.sql(), lambda rows: _sql(rows, keep))
@@ -155,6 +158,7 @@ class Transaction:
         condition = parse_predicate("TRUE" if predicate is None else predicate, schema)
         if condition.is_never:
             return UpdateResult(version=self._base_version(), rows_updated=0)
+        require_exact(copy, condition, self._name)
         changed = sum(batch.num_rows for batch in self.scan(predicate=predicate).reader())
         columns = ", ".join(_updated(name, updates.get(name), condition.sql()) for name in schema.names)
         query = f"SELECT {columns} FROM f"  # noqa: S608 - rendered by store.predicates

@@ -18,6 +18,7 @@ from lakehouse_platform.store.keys import check_absent, check_distinct
 from lakehouse_platform.store.partitions import check_partition_texts
 from lakehouse_platform.store.predicates import parse_expression, parse_predicate, quote_identifier
 from lakehouse_platform.store.properties import allows_evolution
+from lakehouse_platform.store.rough_statistics import require_exact
 from lakehouse_platform.store.rows import Held, RowsIn, as_table, hold
 from lakehouse_platform.store.snapshot import (
     arrow_schema,
@@ -106,6 +107,7 @@ def overwrite_where(committer: Committer, predicate: str, data: RowsIn) -> int:
                     f"No row can fulfil {predicate!r}, so none can be written in its place."
                 )
             return
+        require_exact(table, condition, name)
         if row := first_row_outside(rows, condition):
             raise InvalidRowsError(
                 f"Row {row} does not fulfil {predicate!r}, in whose place the rows are written. Nothing was written.",
@@ -133,6 +135,7 @@ def delete(committer: Committer, predicate: str) -> DeleteResult:
         if condition.is_never:
             return {}
         require_known_paths(table, "deleting", committer.location.name)
+        require_exact(table, condition, committer.location.name)
         # Without a condition the engine overlooks a compaction meanwhile, and its rows would stay: compare and swap.
         properties = stamp(exact=condition.is_always)
         return table.delete(None if condition.is_always else condition.sql(), commit_properties=properties)
@@ -166,6 +169,8 @@ def update(
         if condition is not None and condition.is_never:
             return {}
         require_known_paths(table, "updating", committer.location.name)
+        if condition is not None:
+            require_exact(table, condition, committer.location.name)
         where = None if condition is None or condition.is_always else condition.sql()
         _check_new_partitions(table, values, where, committer.location.name)
         return table.update(updates=updates, predicate=where, commit_properties=stamp())

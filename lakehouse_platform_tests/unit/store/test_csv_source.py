@@ -150,6 +150,15 @@ def test_all_rows_decide_the_types_if_asked_for(read: Any, lines: str, types: li
     assert table.num_rows == 11
 
 
+def test_all_rows_are_also_asked_for_by_a_plain_word(read: Any) -> None:
+    assert read(f"{SAMPLE}x,1,true\n", infer="all")["id"].to_pylist()[-1] == "x"
+
+
+def test_an_empty_line_above_the_header_is_named(read: Any) -> None:
+    with pytest.raises(SourceFormatError, match="remove the empty lines above the header"):
+        read(f"\n{SAMPLE}")
+
+
 def test_needless_zeros_are_kept_when_all_rows_decide(read: Any) -> None:
     assert read(f"{SAMPLE}00123,1,true\n", infer=InferMode.ALL)["id"].to_pylist()[-1] == "00123"
 

@@ -5,6 +5,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from lakehouse_platform.errors import (
     CommitConflictError,
+    DataFilesMissingError,
     LakehouseError,
     StoragePermissionError,
     StorageUnavailableError,
@@ -38,6 +39,16 @@ _TEXTS: list[tuple[Exception, type[LakehouseError]]] = [
     (
         OSError("Generic S3 error: Server returned non-2xx status code: 403 Forbidden"),
         StoragePermissionError,
+    ),
+    (
+        DeltaError("Unable to open file /lake/t/part-0.parquet#1: Operation not permitted (os error 1)"),
+        StoragePermissionError,
+    ),
+    (
+        OSError(
+            "[Errno 2] Failed to open local file '/lake/t/a'. Detail: [errno 2] No such file or directory"
+        ),
+        DataFilesMissingError,
     ),
     (
         OSError("Generic S3 error: Server returned non-2xx status code: 503 Service Unavailable"),
