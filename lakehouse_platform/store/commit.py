@@ -219,9 +219,10 @@ def fsync_commit(location: Location, version: int) -> None:
         files |= {checkpoint, log / "_last_checkpoint"}
     for path in files:
         _fsync(path)
-    # Each level of partition directories may be new; above the table there is nothing of this commit.
+    # Each level of partition directories may be new, and with the first version the table's own directory.
     parents = {root.joinpath(parent) for path in paths for parent in PurePath(path).parents}
-    for directory in parents | {log, root}:
+    above = {root.parent} if version == 0 else set[Path]()
+    for directory in parents | {log, root} | above:
         _fsync(directory)
 
 
