@@ -200,7 +200,7 @@ def _publish(committer: Committer, definition: Definition, adds: list[AddAction]
 
 def _add(table: DeltaTable, adds: list[AddAction], stamp: Stamp) -> None:
     table.create_write_transaction(
-        adds,
+        [*adds],
         "append",
         table.schema(),
         partition_by=table.metadata().partition_columns,
