@@ -91,6 +91,7 @@ _OUTPUT_ONLY = (
     "EmptyRelation",
 )
 _CONDITIONS = ("Filter:", "TableScan:", "Inner Join", "Left", "Right", "Full Join", "Cross Join")
+_READ = re.compile(r"projection=\[[^\]]*\]")
 _EXTREME = re.compile(r"\b(?:min|max)\(")
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
@@ -255,8 +256,7 @@ def _views(nodes: list[Any], written: str, shown: str, names: _Tables) -> dict[s
     # The engine's optimizer is a little other than the planner's: it may keep what was folded away here.
     blocked = bool(_NULL.search(written)) or "EmptyRelation: rows=0" in shown
     blocked = blocked or any(_NULL.search(text) or _FAILING_CONSTANT.search(text) for text in conditions)
-    # Statistics are used for conditions, joins, top-k and aggregates alike, and through aliases.
-    computed = shown if whole or not all(_only_output(text) for text in texts) else ""
+    computed = shown if whole else _computed(texts, shown)
     views: dict[str, str] = {}
     for name, schema in names.schemas.items():
         rough = bool(rough_columns(names.opened[name]))
@@ -264,6 +264,16 @@ def _views(nodes: list[Any], written: str, shown: str, names: _Tables) -> dict[s
         if view := _view(name, schema, computed, barrier=barrier):
             views[name] = view
     return views
+
+
+def _computed(texts: list[str], shown: str) -> str:
+    """Return the parts of a plan in which a column's statistics could be used."""
+    used = [text for text in texts if not _only_output(text)]
+    if all(text.startswith("TableScan:") for text in used):
+        # Pushed down to the scans, conditions name the tables' own columns; what is merely read does not count.
+        return "\n".join(_READ.sub("", text) for text in used)
+    # Statistics are used for conditions, joins, top-k and aggregates alike, and through aliases.
+    return shown
 
 
 def _only_output(text: str) -> bool:
