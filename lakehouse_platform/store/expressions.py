@@ -12,6 +12,7 @@ What is kept away from the engine, measured on deltalake 1.6.6:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +26,7 @@ BOOLEAN = pa.bool_()
 
 
 @dataclass(frozen=True)
-class Expression:
+class Expression(ABC):
     """A piece of SQL with its type.
 
     Attributes:
@@ -54,9 +55,9 @@ class Expression:
         """The names of the columns it reads."""
         return frozenset[str]().union(*(part.columns for part in self.parts))
 
+    @abstractmethod
     def sql(self, alias: str | None = None) -> str:
         """Return the SQL text; columns are qualified with `alias` if given."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
