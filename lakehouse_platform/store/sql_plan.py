@@ -3,21 +3,17 @@
 The text is planned by datafusion-python, which shares the engine's grammar, over tables that have a schema and no rows.
 Only names that this planner asks for are opened, and the engine later sees no other tables: it can read nothing else.
 
-deltalake 1.6.6 answers some queries wrongly because of what it pushes into its scans. The plan shows which:
-
-| the plan has | what the engine does | way out |
-|---|---|---|
-| a NULL literal or a failing constant in a condition | drops or keeps rows at will | a view that filters stay above |
-| a condition on partition columns that is no plain comparison | takes it for fulfilled | the same |
-| anything computed from a float column | trusts statistics that ignore NaN | a view that hides its statistics |
+What the engine would answer wrongly is found in the plan; see `sql_views` and `sql_lists` for the ways out.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -27,19 +23,15 @@ from datafusion.catalog import SchemaProvider
 from datafusion.catalog import Table as PlannerTable
 from deltalake import DeltaTable
 
-from lakehouse_platform.errors import InvalidSqlError, LakehouseError, SqlNotAllowedError
+from lakehouse_platform.errors import InvalidSqlError, LakehouseError, SqlNotAllowedError, TableNotFoundError
 from lakehouse_platform.store.engine import clean_text
-from lakehouse_platform.store.expressions import Column
-from lakehouse_platform.store.literals import quote_identifier
-from lakehouse_platform.store.rough_statistics import rough_columns
+from lakehouse_platform.store.sql_lists import is_same_query, may_freeze, with_varying_items
+from lakehouse_platform.store.sql_views import holds_float, is_simple, mentions, views
 
 MAX_TEXT = 256 * 1024  # characters; planning time grows with the square of the length
-BASE_PREFIX = "__base_of_"  # names of the tables below the views; the planner knows no such name
 # The engine takes 1234.56 for a double, which equals no Decimal(10,2); floats beside decimals would overflow instead.
 _EXACT_NUMBERS = {"datafusion.sql_parser.parse_float_as_decimal": "true"}
 _log = logging.getLogger(__name__)
-# A limit that never bites, but that the optimizer must not move filters below.
-_BARRIER = " LIMIT 9223372036854775807"
 _WRITING = frozenset(
     {
         *(
@@ -77,23 +69,12 @@ _NOT_ALLOWED = re.compile(
 )
 _UNKNOWN_TABLE = re.compile(r"table '(?:datafusion\.)?(?:public\.)?([^']+)' not found")
 _LABELS = re.compile(r"^(?:Error during planning: |SQL error: |Schema error: |DataFusion error: )+")
-_LITERAL = r'(?:[A-Z]\w*\((?:"[^"]*"|[^()"]*)\))'
-_NULL = re.compile(r"(?<!IS )(?<!IS NOT )\bNULL\b")
-_FAILING_CONSTANT = re.compile(rf"{_LITERAL} [-+*/%] {_LITERAL}|\bCAST\({_LITERAL} AS")
-_OUTPUT_ONLY = (
-    "Projection:",
-    "TableScan:",
-    "Limit:",
-    "SubqueryAlias:",
-    "Explain",
-    "DescribeTable",
-    "Union",
-    "EmptyRelation",
+_COMPUTED_ITEMS = (
+    "A list of IN (…) holds a CASE (or coalesce, nvl …) that the engine would take for a constant: write x = a OR "
+    "x = b in place of x IN (a, b), and x <> a AND x <> b in place of x NOT IN (a, b)."
 )
-_CONDITIONS = ("Filter:", "TableScan:", "Inner Join", "Left", "Right", "Full Join", "Cross Join")
-_READ = re.compile(r"projection=\[[^\]]*\]")
-_EXTREME = re.compile(r"\b(?:min|max)\(")
-_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+# Making a planner takes longer than planning a small query with it; it is not for several threads at once.
+_planners = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +86,14 @@ class QueryPlan:
         tables: The tables it reads, by the names it uses.
         views: For tables that must not be read directly: the SELECT, over `BASE_PREFIX` + name, that stands in.
         settings: Of the engine, for this query.
+        columns: The names of the result's columns, where those of the text are others.
     """
 
     text: str
     tables: Mapping[str, DeltaTable]
     views: Mapping[str, str]
     settings: Mapping[str, str]
+    columns: tuple[str, ...] | None = None
 
 
 def plan_query(text: str, tables: Callable[[str], DeltaTable]) -> QueryPlan:
@@ -142,24 +125,59 @@ def plan_query(text: str, tables: Callable[[str], DeltaTable]) -> QueryPlan:
 
 
 def _plan(text: str, names: _Tables) -> QueryPlan:
+    frame, settings = _planned(text, names)
+    written = frame.logical_plan()
+    if is_simple(written, names.opened, names.schemas):
+        return QueryPlan(text, names.opened, {}, settings)
+    optimized = frame.optimized_logical_plan()
+    if may_freeze(optimized.display_indent()):
+        return _plan_varying(text, names, frame, settings)
+    found = views(written, optimized, names.opened, names.schemas)
+    return QueryPlan(text, names.opened, found, settings)
+
+
+def _planned(text: str, names: _Tables) -> tuple[DataFrame, Mapping[str, str]]:
     frame = _frame(text, names, {})
-    settings: dict[str, str] = {}
-    if names.has_decimals_without_floats(frame.logical_plan().display_indent()):
-        try:
-            frame = _frame(text, names, _EXACT_NUMBERS)
-            settings = _EXACT_NUMBERS
-        except Exception as error:  # noqa: BLE001 - bare, when no decimal holds a number such as 1e300
-            _log.debug("numbers stay doubles: %s", error)
-    written, plan = frame.logical_plan().display_indent(), frame.optimized_logical_plan()
-    views = _views(list(_nodes(plan)), written, plan.display_indent(), names)
-    return QueryPlan(text, names.opened, views, settings)
+    if not names.has_decimals_without_floats(frame.logical_plan().display_indent()):
+        return frame, {}
+    try:
+        return _frame(text, names, _EXACT_NUMBERS), _EXACT_NUMBERS
+    except Exception as error:  # noqa: BLE001 - bare, when no decimal holds a number such as 1e300
+        _log.debug("numbers stay doubles: %s", error)
+        return frame, {}
+
+
+def _plan_varying(text: str, names: _Tables, frame: DataFrame, settings: Mapping[str, str]) -> QueryPlan:
+    varying = with_varying_items(text)
+    try:
+        changed = _frame(varying, names, settings)
+        written, optimized = changed.logical_plan(), changed.optimized_logical_plan()
+    except Exception as error:
+        raise InvalidSqlError(_COMPUTED_ITEMS) from error
+    before, after = frame.logical_plan().display_indent(), written.display_indent()
+    if not is_same_query(before, after):  # something that only looks like a list was changed
+        raise InvalidSqlError(_COMPUTED_ITEMS)
+    found = views(written, optimized, names.opened, names.schemas)
+    return QueryPlan(varying, names.opened, found, settings, tuple(frame.schema().names))
 
 
 def _frame(text: str, names: _Tables, settings: Mapping[str, str]) -> DataFrame:
-    options = {"datafusion.sql_parser.enable_ident_normalization": "false", **settings}
-    context = SessionContext(SessionConfig(options))
-    context.catalog().register_schema("public", names)
-    return context.sql_with_options(text, _read_only())
+    planner = _planner(exact=settings is _EXACT_NUMBERS)
+    planner.catalog().register_schema("public", names)
+    try:
+        return planner.sql_with_options(text, _read_only())
+    finally:
+        planner.catalog().register_schema("public", _NO_TABLES)
+
+
+def _planner(*, exact: bool) -> SessionContext:
+    name = "exact" if exact else "usual"
+    if not hasattr(_planners, name):
+        options = {"datafusion.sql_parser.enable_ident_normalization": "false"}
+        config = SessionConfig(options | _EXACT_NUMBERS if exact else options)
+        setattr(_planners, name, SessionContext(config))
+    planner: SessionContext = getattr(_planners, name)
+    return planner
 
 
 class _Tables(SchemaProvider):
@@ -180,15 +198,17 @@ class _Tables(SchemaProvider):
                 self.failure = error
                 return None
             self.schemas[name] = pa.schema(self.opened[name].schema().to_arrow())
-        return PlannerTable(ds.dataset(self.schemas[name].empty_table()))
+        return _without_rows(self.schemas[name])
 
     def has_decimals_without_floats(self, written: str) -> bool:
         """Tell whether numbers with a point meet decimals, and no floats, in the plan's lines that hold them."""
         lines = "\n".join(line for line in written.splitlines() if "Float64(" in line)
+        if not lines:
+            return False
         met = [
-            field.type for schema in self.schemas.values() for field in schema if _mentions(lines, field.name)
+            field.type for schema in self.schemas.values() for field in schema if mentions(lines, field.name)
         ]
-        return any(pa.types.is_decimal(data_type) for data_type in met) and not any(map(_holds_float, met))
+        return any(pa.types.is_decimal(data_type) for data_type in met) and not any(map(holds_float, met))
 
     def table_exist(self, name: str) -> bool:
         return name in self.opened
@@ -242,111 +262,13 @@ def _planning_error(error: Exception) -> LakehouseError:
     return InvalidSqlError(f"The query is not valid: {message.removesuffix('.')}.")
 
 
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    for part in plan.inputs():
-        yield from _nodes(part)
+@lru_cache(maxsize=256)
+def _without_rows(schema: pa.Schema) -> PlannerTable:
+    return PlannerTable(ds.dataset(schema.empty_table()))
 
 
-def _views(nodes: list[Any], written: str, shown: str, names: _Tables) -> dict[str, str]:
-    # Plans inside expressions are not among the nodes, only in the text.
-    whole = "ubquery" in shown
-    texts = [shown] if whole else [node.display() for node in nodes]
-    conditions = [text for text in texts if whole or text.startswith(_CONDITIONS)]
-    # The engine's optimizer is a little other than the planner's: it may keep what was folded away here.
-    blocked = bool(_NULL.search(written)) or "EmptyRelation: rows=0" in shown
-    blocked = blocked or any(_NULL.search(text) or _FAILING_CONSTANT.search(text) for text in conditions)
-    computed = shown if whole else _computed(texts, shown)
-    views: dict[str, str] = {}
-    for name, schema in names.schemas.items():
-        rough = bool(rough_columns(names.opened[name]))
-        barrier = blocked or rough or _touches_partitions(names.opened[name], nodes, conditions, whole=whole)
-        if view := _view(name, schema, computed, barrier=barrier):
-            views[name] = view
-    return views
+def _no_table(name: str) -> DeltaTable:
+    raise TableNotFoundError(f"Table {name!r} is unknown.", table=name)
 
 
-def _computed(texts: list[str], shown: str) -> str:
-    """Return the parts of a plan in which a column's statistics could be used."""
-    used = [text for text in texts if not _only_output(text)]
-    if all(text.startswith("TableScan:") for text in used):
-        # Pushed down to the scans, conditions name the tables' own columns; what is merely read does not count.
-        return "\n".join(_READ.sub("", text) for text in used)
-    # Statistics are used for conditions, joins, top-k and aggregates alike, and through aliases.
-    return shown
-
-
-def _only_output(text: str) -> bool:
-    if text.startswith("Aggregate:"):
-        return _EXTREME.search(text) is None
-    if text.startswith("Sort:"):
-        return "fetch=" not in text
-    return text.startswith(_OUTPUT_ONLY) and "filters=" not in text
-
-
-def _view(name: str, schema: pa.Schema, computed: str, *, barrier: bool) -> str | None:
-    used = [field.type for field in schema if _holds_float(field.type) and _mentions(computed, field.name)]
-    if not used and not barrier:
-        return None
-    if any(pa.types.is_nested(data_type) for data_type in used):
-        barrier = True  # a field inside a struct cannot be hidden by itself
-    columns = ", ".join(_column(field) for field in schema)
-    source = quote_identifier(BASE_PREFIX + name)
-    return f"SELECT {columns} FROM {source}{_BARRIER if barrier else ''}"  # noqa: S608 - quoted names only
-
-
-def _mentions(text: str, column: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", text) is not None
-
-
-def _column(field: pa.Field) -> str:
-    quoted = quote_identifier(field.name)
-    return (
-        f"{Column(field.type, (field.name,)).sql()} AS {quoted}"
-        if pa.types.is_floating(field.type)
-        else quoted
-    )
-
-
-def _holds_float(data_type: pa.DataType) -> bool:
-    if pa.types.is_nested(data_type):
-        return any(_holds_float(data_type.field(index).type) for index in range(data_type.num_fields))
-    return bool(pa.types.is_floating(data_type))
-
-
-def _touches_partitions(table: DeltaTable, nodes: list[Any], conditions: list[str], *, whole: bool) -> bool:
-    """Tell whether a condition on partition columns may be pushed that is no plain comparison with a value."""
-    partitions = table.metadata().partition_columns
-    if not partitions:
-        return False
-    if whole:
-        return any(column in text for text in conditions for column in partitions)
-    pushed = [test for node in nodes for test in _tests(node)]
-    return any(
-        column in str(test.canonical_name())
-        for test in pushed
-        if not _is_plain(test)
-        for column in partitions
-    )
-
-
-def _tests(node: Any) -> list[Any]:
-    text = node.display()
-    if text.startswith("Filter:"):
-        return [node.to_variant().predicate()]
-    if text.startswith("TableScan:") and "filters=" in text:
-        return list(node.to_variant().filters())
-    return []
-
-
-def _is_plain(test: Any) -> bool:
-    kind, variant = test.variant_name(), test.to_variant()
-    if kind == "BinaryExpr" and variant.op() in ("AND", "OR"):
-        return _is_plain(variant.left()) and _is_plain(variant.right())
-    if kind == "BinaryExpr" and variant.op() in _COMPARISONS:
-        return {variant.left().variant_name(), variant.right().variant_name()} == {"Column", "Literal"}
-    if kind == "InList":
-        return all(part.variant_name() in ("Column", "Literal") for part in [variant.expr(), *variant.list()])
-    if kind in ("Not", "IsNull", "IsNotNull"):
-        return _is_plain(variant.expr())
-    return kind == "Column"
+_NO_TABLES = _Tables(_no_table)

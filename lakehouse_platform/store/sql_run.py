@@ -15,7 +15,8 @@ from lakehouse_platform.store.cast import plain_schema
 from lakehouse_platform.store.engine import clean_text, translate
 from lakehouse_platform.store.literals import quote_identifier
 from lakehouse_platform.store.location import Location
-from lakehouse_platform.store.sql_plan import BASE_PREFIX, QueryPlan
+from lakehouse_platform.store.sql_plan import QueryPlan
+from lakehouse_platform.store.sql_views import BASE_PREFIX
 
 _OUT_OF_MEMORY = re.compile(r"Resources exhausted|Failed to allocate|memory pool", re.IGNORECASE)
 _QUERY_FAULT = re.compile(
@@ -52,7 +53,12 @@ def execute(plan: QueryPlan, limits: SqlLimits) -> pa.RecordBatchReader:
         plain = raw if raw.schema.equals(schema) else raw.cast(schema)
     except Exception as error:
         raise query_error(error, limits) from error
-    return pa.RecordBatchReader.from_batches(schema, _batches(plain, limits))
+    batches = _batches(plain, limits)
+    if plan.columns is None:
+        return pa.RecordBatchReader.from_batches(schema, batches)
+    names = list(plan.columns)
+    named = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+    return pa.RecordBatchReader.from_batches(named, (batch.rename_columns(names) for batch in batches))
 
 
 def query_error(error: Exception, limits: SqlLimits) -> LakehouseError:

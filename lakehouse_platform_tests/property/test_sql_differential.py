@@ -1,7 +1,7 @@
 """Random conditions inside queries of many shapes: our SQL must answer as DuckDB does.
 
-Left out on purpose: IN lists with computed values, which DataFusion 55 answers wrongly when one of them is NULL, and
-comparisons of decimals with numbers beside floats, which it rounds.
+Left out on purpose: comparisons of decimals with numbers beside floats, which the engine rounds; the negation of bytes,
+where -(-128) is -128 to it; the largest float of a group, where NaN counts for it only if it comes first.
 """
 
 from __future__ import annotations
@@ -34,14 +34,17 @@ SHAPES = [
     "SELECT row FROM (SELECT row, CASE WHEN {0} THEN 1 ELSE NULL END AS c FROM data) WHERE c = 1",
     "SELECT row FROM (SELECT row, ({0}) AS c FROM data) WHERE c IS NOT TRUE",
     "SELECT min(row) AS row FROM data WHERE {0} GROUP BY p HAVING count(*) > 1",
+    "SELECT min(row) AS row FROM data WHERE {0} GROUP BY q HAVING max(a) > 0",
+    "SELECT coalesce(max(a), -1000) AS row FROM data GROUP BY q",
+    "SELECT count(*) AS row FROM data WHERE a >= 1 AND s <> 'a' GROUP BY q",
+    "SELECT row FROM data WHERE a NOT IN (0, b, p, CASE WHEN {0} THEN a ELSE 1 END)",
+    "SELECT row FROM (SELECT row, a, CASE WHEN {0} THEN 1 ELSE b END AS c FROM data) WHERE a + 0 IN (3, c)",
+    "SELECT x.row FROM data x JOIN data y ON x.row = y.row AND abs(x.a) IN (1, coalesce(y.b, x.p, 3))",
 ]
 
 
 def _agreed(condition: str) -> bool:
-    computed = "IN (" in condition and (
-        "CASE" in condition or "coalesce" in condition or "nullif" in condition
-    )
-    return not computed and "m " not in condition
+    return "m " not in condition and "(- b)" not in condition
 
 
 TEXTS = st.tuples(st.sampled_from(SHAPES), CONDITIONS.filter(_agreed)).map(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -231,6 +232,10 @@ def test_a_failing_constant_is_an_error_and_not_every_row(tables: dict[str, Delt
         ("SELECT id FROM floats ORDER BY f DESC LIMIT 1", [1]),
         ("SELECT count(*) FROM floats WHERE f = (SELECT max(f) FROM floats)", [1]),
         ("SELECT id FROM (SELECT id, f * 2 AS g FROM floats) WHERE g < 3", [0]),
+        ("SELECT isnan(max(f)) FROM floats", [True]),
+        ("SELECT max(f) < 2 FROM floats GROUP BY id ORDER BY id", [True, False]),
+        ("SELECT max(id) FROM floats GROUP BY id HAVING max(f) > 2", [1]),
+        ("SELECT f FROM (SELECT f AS id, id AS f FROM floats) WHERE id > 2", [1]),
     ],
 )
 def test_nan_is_greater_than_every_number(
@@ -241,12 +246,48 @@ def test_nan_is_greater_than_every_number(
 
 @pytest.mark.parametrize(
     ("condition", "expected"),
-    [("p = q", [0]), ("p <> p", []), ("lower(p) = q", [0]), ("p = 'a' AND q = 'b'", [1])],
+    [
+        ("p = q", [0]),
+        ("p <> p", []),
+        ("lower(p) = q", [0]),
+        ("p = 'a' AND q = 'b'", [1]),
+        ("(p IN ('a', 'c')) IS NULL", [2]),
+        ("(p = 'a') IS NOT NULL", [0, 1]),
+        ("(p <> 'a') IS NULL", [2]),
+        ("p IN (q, 'w', 'x', 'y', 'z')", [0]),
+        ("'a' IN (p, q, 'w', 'x', 'y')", [0, 1]),
+        ("contains(p, 'a')", [0, 1]),
+        ("contains(p, 'a') AND id > 0", [1]),
+    ],
 )
 def test_partition_columns_are_compared_row_by_row(
     tables: dict[str, DeltaTable], condition: str, expected: list[int]
 ) -> None:
     assert column(f"SELECT id FROM parts WHERE {condition} ORDER BY id", tables) == expected
+
+
+def test_a_changed_schema_is_noticed(tmp_path: Path) -> None:
+    """The planner keeps what it knows of schemas; the same text must be read by the newest one."""
+    text, path = "SELECT * FROM v WHERE id > 0", str(tmp_path / "v")
+    for number in (pa.array([1], pa.int64()), pa.array([1.5]), pa.array([Decimal("1.50")])):
+        write_deltalake(path, pa.table({"id": number}), mode="overwrite", schema_mode="overwrite")
+        found = run_sql(text, {"v": DeltaTable(path)}, FREE).to_arrow()
+        assert found.column("id").to_pylist() == number.to_pylist()
+
+
+def test_threads_plan_at_the_same_time(tables: dict[str, DeltaTable]) -> None:
+    def answers(number: int) -> bool:
+        name = ["t", "prices", "floats"][number % 3]
+        return column(f"SELECT count(*) FROM {name} WHERE id = 1", tables) == [1]
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(answers, range(60)))
+
+
+def test_a_query_sees_no_table_of_the_query_before(tables: dict[str, DeltaTable]) -> None:
+    assert column("SELECT count(*) FROM t", tables) == [200]
+    with pytest.raises(TableNotFoundError):
+        run_sql("SELECT count(*) FROM t", {"floats": tables["floats"]}, FREE)
 
 
 def test_numbers_with_a_point_equal_decimals(tables: dict[str, DeltaTable]) -> None:
