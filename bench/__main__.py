@@ -1,4 +1,4 @@
-"""The command: `python -m bench store` and `python -m bench scale`."""
+"""The command: `python -m bench store`, `python -m bench scale` and `python -m bench nfs`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bench.nfs_cases import nfs_cases
 from bench.pairs import Result, measure
 from bench.read_cases import READ_CASES
 from bench.report import as_json, print_peaks, print_results
@@ -30,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     sizes = QUICK if options.quick else Sizes(pairs=options.pairs)
     console = _console(options.json)
-    cases = STORE_CASES if options.what == "store" else scale_cases(sizes.commits)
-    tasks = [] if options.what == "store" else list(TASKS)
+    cases = _cases(options.what, sizes)
+    tasks = list(TASKS) if options.what == "scale" else []
     results = [_run(case, sizes, options.dir, console) for case in cases if _wanted(case.name, options.only)]
     peaks = measure_peaks(
         [task for task in tasks if _wanted(task, options.only)], sizes.stream_rows, options.dir
@@ -51,24 +52,34 @@ def _console(to_stderr: bool) -> Console:
     return console if console.is_terminal else Console(stderr=to_stderr, width=_PLAIN_WIDTH)
 
 
+def _cases(what: str, sizes: Sizes) -> Sequence[Case]:
+    if what == "scale":
+        return scale_cases(sizes.commits)
+    return STORE_CASES if what == "store" else nfs_cases(sizes)
+
+
 def _wanted(name: str, parts: Sequence[str] | None) -> bool:
     return not parts or any(part in name for part in parts)
 
 
 def _run(case: Case, sizes: Sizes, base: Path | None, console: Console) -> Result:
     with tempfile.TemporaryDirectory(prefix="bench-", dir=base) as place, console.status(case.name):
-        pair = case.prepare(Workshop(Path(place), sizes))
-        pairs = max(1, round(case.pairs * sizes.pairs))
-        return measure(case.name, pair, pairs, case.target)
+        workshop = Workshop(Path(place), sizes)
+        with workshop.cleanup:
+            pair = case.prepare(workshop)
+            pairs = max(1, round(case.pairs * sizes.pairs))
+            return measure(case.name, pair, pairs, pair.target or case.target)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Measures the store against raw deltalake, DataFusion and pyarrow, in pairs and in one run.",
+        description="Measures the store and the mount against the raw libraries, in pairs and in one run.",
     )
     parser.add_argument(
-        "what", choices=["store", "scale"], help="every operation, or long logs and 10 M rows"
+        "what",
+        choices=["store", "scale", "nfs"],
+        help="every operation; long logs and 10 M rows; or the mount",
     )
     parser.add_argument(
         "--only", action="append", metavar="TEXT", help="cases whose name contains this; repeatable"

@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -33,6 +34,10 @@ class Sizes:
         skip_files: Files of the table whose scan can skip most.
         commits: Lengths of the logs that the scale cases open.
         stream_rows: Rows that stream through scan, export and import.
+        mount_rows: Rows of a large table that is served.
+        young_rows: Rows of a small table that is served.
+        edited_rows: Rows of the table that `sed -i` goes through: a gigabyte of CSV.
+        calls: Small operations in a row.
         pairs: Factor on the number of pairs of each case.
     """
 
@@ -42,11 +47,25 @@ class Sizes:
     skip_files: int = 50
     commits: tuple[int, ...] = (10, 1_000, 5_000)
     stream_rows: int = 10_000_000
+    mount_rows: int = 10_000_000
+    young_rows: int = 10_000
+    edited_rows: int = 17_000_000
+    calls: int = 1_000
     pairs: float = 1.0
 
 
 QUICK = Sizes(
-    rows=5_000, merge_rows=50, small_files=20, skip_files=5, commits=(5,), stream_rows=5_000, pairs=0.1
+    rows=5_000,
+    merge_rows=50,
+    small_files=20,
+    skip_files=5,
+    commits=(5,),
+    stream_rows=5_000,
+    mount_rows=5_000,
+    young_rows=500,
+    edited_rows=5_000,
+    calls=20,
+    pairs=0.1,
 )
 
 
@@ -57,10 +76,12 @@ class Workshop:
     Attributes:
         place: An empty directory of its own.
         sizes: How much to work on.
+        cleanup: Ends what the case has started.
     """
 
     place: Path
     sizes: Sizes
+    cleanup: ExitStack = field(default_factory=ExitStack)
 
     def store(self, *, durability: str = "os") -> DeltaStore:
         """Return the store over the directory.

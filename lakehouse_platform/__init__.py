@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lakehouse_platform.errors import LakehouseError
     from lakehouse_platform.model.origin import Door, Origin
     from lakehouse_platform.model.schema import Field, Schema
+    from lakehouse_platform.nfs.service import NfsServer
     from lakehouse_platform.services.lakehouse import Lakehouse
     from lakehouse_platform.settings import LakehouseConfig
     from lakehouse_platform.store.commit import AppTransaction
@@ -32,6 +33,7 @@ __all__ = [
     "LakehouseConfig",
     "LakehouseError",
     "MaintenanceScheduler",
+    "NfsServer",
     "Origin",
     "Schema",
     "Table",
@@ -47,6 +49,7 @@ _HOMES = {
     "LakehouseConfig": "settings",
     "LakehouseError": "errors",
     "MaintenanceScheduler": "upkeep.scheduler",
+    "NfsServer": "nfs.service",
     "Origin": "model.origin",
     "Schema": "model.schema",
     "Table": "store.table",

@@ -15,7 +15,8 @@ LakehouseError
 ├── QueryError
 │   ├── InvalidPredicateError, InvalidSqlError, SqlNotAllowedError, QueryLimitError
 ├── InputError
-│   ├── InvalidNameError, InvalidSchemaTextError, InvalidRowsError, InvalidTimestampError, InvalidPropertyError
+│   ├── InvalidNameError, InvalidSchemaTextError, InvalidRowsError ── RowError
+│   ├── InvalidTimestampError, InvalidPropertyError
 │   ├── InvalidArgumentError
 │   └── SourceNotFoundError, SourceFormatError
 ├── AuthError
@@ -23,6 +24,7 @@ LakehouseError
 ├── AuditError ── AuditWriteFailedError
 └── InfrastructureError
     ├── StorageUnavailableError, StoragePermissionError, StorageIoError
+    ├── MountFailedError
     └── ConfigError, MissingDependencyError, ArrowDataError
 """
 
@@ -209,6 +211,30 @@ class InvalidRowsError(InputError):
     code = "invalid_rows"
 
 
+class RowError(InvalidRowsError):
+    """A line of CSV text does not fit the table.
+
+    Attributes:
+        line: The number of the line, from 1.
+        column: The column at fault, or None if it is the line as a whole.
+        reason: What is wrong with it.
+        offset: Where the line's row begins, in bytes of the text.
+    """
+
+    code = "invalid_row"
+
+    def __init__(self, line: int, column: str | None, reason: str, offset: int) -> None:
+        where = f"Line {line}, column {column!r}" if column is not None else f"Line {line}"
+        super().__init__(f"{where}: {reason}.", line=line, column=column, reason=reason, offset=offset)
+        self.line = line
+        self.column = column
+        self.reason = reason
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[type[RowError], tuple[int, str | None, str, int]]:
+        return type(self), (self.line, self.column, self.reason, self.offset)
+
+
 class InvalidTimestampError(InputError):
     """The text is not an RFC 3339 time with a zone."""
 
@@ -309,6 +335,12 @@ class ConfigError(InfrastructureError):
     """A setting is unknown, malformed or contradicts another."""
 
     code = "config"
+
+
+class MountFailedError(InfrastructureError):
+    """The system's mount or unmount command refused, or the mount's server did not start."""
+
+    code = "mount_failed"
 
 
 class MissingDependencyError(InfrastructureError):

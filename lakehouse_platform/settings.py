@@ -80,6 +80,12 @@ class LakehouseConfig(BaseSettings):
         le=10_000,
         description="How often a commit is retried that another writer overtook.",
     )
+    key_index_path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Local directory for an index of declared primary keys, so that an append to a large table finds "
+        "out fast whether a key is taken; may be deleted at any time. None to ask the table each time.",
+    )
     checkpoint_interval: int = Field(
         default=100, ge=1, le=10_000, description="Commits between two checkpoints of a new table's log."
     )

@@ -106,7 +106,7 @@ def _listed(session: Session, name: str) -> dict[str, Any]:
 @click.pass_obj
 def schema(session: Session, target: str, as_sql: bool) -> None:
     """Show a table's columns; the text form is what `create --schema` takes."""
-    from lakehouse_platform.cli.ddl import create_table_statement, schema_text
+    from lakehouse_platform.text.ddl import create_table_statement, schema_text
 
     info = session.lakehouse.resolve(target).info()
     text, statement = schema_text(info), create_table_statement(info)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from lakehouse_platform.errors import StoragePermissionError
+from lakehouse_platform.errors import SourceNotFoundError, StoragePermissionError
 from lakehouse_platform.model.names import is_table_name
 from lakehouse_platform.model.origin import Origin
 from lakehouse_platform.settings import LakehouseConfig
@@ -75,3 +75,25 @@ class Lakehouse:
         table = self.store.table(source)
         elsewhere = self.store.at(source)
         return elsewhere if not table.exists() and elsewhere.location.path.is_dir() else table
+
+    def source(self, text: str) -> Table | Lakehouse:
+        """Return the table or the lakehouse that a text means, for what can serve either.
+
+        Args:
+            text: A table's name, path or URI, or the path or URI of a lakehouse.
+
+        Raises:
+            SourceNotFoundError: Nothing stands there.
+            InvalidNameError: It can be neither.
+        """
+        table = self.resolve(text)
+        if table.exists():
+            return table
+        place = table.location
+        if place.is_local and not place.path.is_dir():
+            raise SourceNotFoundError(
+                f"{text!r} is neither a table nor a lakehouse: there is no directory {place.uri}.",
+                source=text,
+            )
+        config = self.config.model_copy(update={"base_path": place.uri})
+        return Lakehouse.open(config, origin=self.store.origin)

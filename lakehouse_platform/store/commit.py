@@ -29,6 +29,7 @@ from lakehouse_platform.errors import (
 from lakehouse_platform.model.origin import Origin
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.engine import open_table, translated
+from lakehouse_platform.store.key_index import KeyIndex
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import LOG_DIRECTORY, commit_file, commit_info, list_log, read_commit
 
@@ -75,15 +76,16 @@ class Stamp:
     transaction: AppTransaction | None = None
     commit_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def __call__(self, *, exact: bool = False) -> CommitProperties:
+    def __call__(self, *, exact: bool = False, metadata: Mapping[str, Any] | None = None) -> CommitProperties:
         """Return the properties.
 
         Args:
             exact: Whether the commit must directly follow the snapshot it was planned on (compare and swap).
+            metadata: What else the commit says about itself.
         """
         app = self.transaction
         return CommitProperties(
-            custom_metadata={**self.origin.commit_metadata(), COMMIT_ID: self.commit_id},
+            custom_metadata={**(metadata or {}), **self.origin.commit_metadata(), COMMIT_ID: self.commit_id},
             max_commit_retries=0 if exact else self.config.commit_retries,
             app_transactions=[Transaction(app.app_id, app.version)] if app else None,
         )
@@ -117,7 +119,7 @@ class Committer:
         Args:
             act: Receives the table and a stamp, which makes the properties that its one engine call must pass on.
             rerun: Whether `act` may run again on a newer snapshot after a conflict.
-            guard: Sees each snapshot before `act` does; what it raises ends the commit.
+            guard: Sees each snapshot before `act` does, unless `transaction` is in it; what it raises ends the commit.
             transaction: Skip everything if the table already holds this application transaction.
             silent: The engine does not tell the version that `act` makes, so it is looked up.
 
@@ -128,10 +130,10 @@ class Committer:
         attempts = self.config.commit_retries + 1 if rerun else 1
         for attempt in range(attempts):
             table = open_table(self.location)
-            if guard is not None:
-                guard(table)
             if transaction and _already_landed(table, transaction):
                 return Committed(table.version(), None)
+            if guard is not None:
+                guard(table)
             try:
                 return self._attempt(table, act, Stamp(self.config, self.origin, transaction), silent=silent)
             except CommitConflictError:
@@ -141,6 +143,12 @@ class Committer:
                     raise
             _wait(attempt)
         raise AssertionError("a commit is attempted at least once")
+
+    @property
+    def key_index(self) -> KeyIndex | None:
+        """The index of the table's keys, if the settings name a directory for one."""
+        directory = self.config.key_index_path
+        return None if directory is None else KeyIndex(Path(directory), self.location)
 
     def metrics(self, done: Committed[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return a change's metrics, from its commit if the engine could not answer any more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import polars as pl
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 
 from lakehouse_platform.errors import DuplicateKeyError, InvalidRowsError, SchemaMismatchError
+from lakehouse_platform.store.key_index import KeyIndex
 from lakehouse_platform.store.predicates import literal, quote_identifier
 from lakehouse_platform.store.rough_statistics import source_of
 
@@ -49,23 +50,33 @@ def check_distinct(rows: pa.Table, key: Sequence[str], table: str) -> None:
         InvalidRowsError: A key column holds NULL.
         DuplicateKeyError: Two rows have the same key; the message names one such key.
     """
+    require_keys(rows, key, table)
+    repeated = repeated_key(rows, key)
+    if repeated is not None:
+        raise _duplicate(repeated, table, "occurs twice in the rows: give it once")
+
+
+def require_keys(rows: pa.Table, key: Sequence[str], table: str) -> None:
+    """Refuse rows without a key.
+
+    Raises:
+        InvalidRowsError: A key column holds NULL.
+    """
     for column in key:
         if rows.column(column).null_count:
             raise InvalidRowsError(
                 f"Key column {column!r} of {table} holds NULL: every row needs a key.", column=column
             )
-    counts = rows.select(list(key)).group_by(list(key)).aggregate([([], "count_all")])
-    repeated = counts.filter(pc.call_function("greater", [counts.column("count_all"), pa.scalar(1)]))
-    if repeated.num_rows:
-        raise _duplicate(
-            repeated.select(list(key)).slice(0, 1).to_pylist()[0],
-            table,
-            "occurs twice in the rows: give it once",
-        )
 
 
 def check_absent(
-    table: DeltaTable, rows: pa.Table, key: Sequence[str], name: str, *, outside: str | None = None
+    table: DeltaTable,
+    rows: pa.Table,
+    key: Sequence[str],
+    name: str,
+    *,
+    outside: str | None = None,
+    index: KeyIndex | None = None,
 ) -> None:
     """Refuse rows whose key the table already holds.
 
@@ -75,19 +86,47 @@ def check_absent(
         key: The key columns.
         name: The table's name, for messages.
         outside: Engine-safe SQL condition; only table rows for which it is not true count.
+        index: Finds keys of the whole table faster than the engine.
 
     Raises:
         DuplicateKeyError: A key is taken; the message names it.
     """
+    taken = taken_key(table, rows, key, outside=outside, index=index)
+    if taken is not None:
+        raise _duplicate(taken, name, "is already in the table: use a merge to change existing rows")
+
+
+def repeated_key(rows: pa.Table, key: Sequence[str]) -> dict[str, Any] | None:
+    """Return a key that stands in two of the rows; None if all differ."""
+    counts = rows.select(list(key)).group_by(list(key)).aggregate([([], "count_all")])
+    repeated = counts.filter(pc.call_function("greater", [counts.column("count_all"), pa.scalar(1)]))
+    return repeated.select(list(key)).slice(0, 1).to_pylist()[0] if repeated.num_rows else None
+
+
+def taken_key(
+    table: DeltaTable,
+    rows: pa.Table,
+    key: Sequence[str],
+    *,
+    outside: str | None = None,
+    index: KeyIndex | None = None,
+) -> dict[str, Any] | None:
+    """Return the key of a row that the table already holds; None if it holds none. See `check_absent`."""
     if rows.num_rows == 0:
-        return
+        return None
+    if index is not None and outside is None and index.serves(table):
+        return index.duplicates(table, rows.select(list(key)))
     keys = pl.DataFrame(pl.from_arrow(rows.select(list(key))))
     for batch in _candidates(table, rows, key, outside):
         taken = pl.DataFrame(pl.from_arrow(batch)).join(keys, on=list(key), how="semi")
         if taken.height:
-            raise _duplicate(
-                taken.row(0, named=True), name, "is already in the table: use a merge to change existing rows"
-            )
+            return taken.row(0, named=True)
+    return None
+
+
+def key_text(key: Mapping[str, Any]) -> str:
+    """Return a key as people read it."""
+    return ", ".join(f"{name} = {value!r}" for name, value in key.items())
 
 
 def inferred_key(schema: pa.Schema) -> str | None:
@@ -139,8 +178,7 @@ def key_range(rows: pa.Table, column: str) -> str:
 
 
 def _duplicate(key: dict[str, Any], table: str, how: str) -> DuplicateKeyError:
-    shown = ", ".join(f"{name} = {value!r}" for name, value in key.items())
     return DuplicateKeyError(
-        f"Key {shown} of {table} {how}. Nothing was written.",
+        f"Key {key_text(key)} of {table} {how}. Nothing was written.",
         table=table,
     )

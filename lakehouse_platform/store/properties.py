@@ -25,6 +25,7 @@ FILE_RETENTION = "delta.deletedFileRetentionDuration"
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 TARGET_FILE_SIZE = "delta.targetFileSize"
 ALLOW_EVOLUTION = "lakehouse.allowEvolution"
+ALLOW_MISSING_COLUMNS = "lakehouse.allowMissingColumns"
 
 _INTERVAL = re.compile(r"interval \d{1,6} (?:second|minute|hour|day|week)s?")
 _COUNT = re.compile(r"[1-9]\d{0,8}")
@@ -42,6 +43,7 @@ _ALLOWED: Mapping[str, tuple[Callable[[str], bool], str]] = {
     APPEND_ONLY: _BOOLEAN,
     CHANGE_DATA_FEED: _BOOLEAN,
     ALLOW_EVOLUTION: _BOOLEAN,
+    ALLOW_MISSING_COLUMNS: _BOOLEAN,
     CHECKPOINT_INTERVAL: (_matches(_COUNT), "a number of commits from 1"),
     LOG_RETENTION: _DURATION,
     FILE_RETENTION: _DURATION,
@@ -117,3 +119,8 @@ def declared_key(properties: Mapping[str, str | None]) -> tuple[str, ...]:
 def allows_evolution(properties: Mapping[str, str | None]) -> bool:
     """Tell whether the table adds new columns on append without being asked each time."""
     return properties.get(ALLOW_EVOLUTION) == "true"
+
+
+def allows_missing_columns(properties: Mapping[str, str | None]) -> bool:
+    """Tell whether a file written through the mount may leave nullable columns out, which makes them NULL."""
+    return properties.get(ALLOW_MISSING_COLUMNS) == "true"

@@ -35,6 +35,7 @@ from lakehouse_platform.store.rows import RowsIn
 from lakehouse_platform.store.scan import Rows, scan
 from lakehouse_platform.store.skipping import measure_skipping
 from lakehouse_platform.store.snapshot import DataFile
+from lakehouse_platform.store.splice import FileSplices, SpliceCounts, SpliceResult, splice
 from lakehouse_platform.store.sql import SqlResult, run_sql
 from lakehouse_platform.store.transaction import Transaction
 
@@ -233,6 +234,34 @@ class Table:
     ) -> MergeResult:
         """Insert, update and delete by key; see `merge.merge`."""
         return merge(self._committer, data, on, evolve=evolve)
+
+    def splice(
+        self,
+        version: int,
+        files: Sequence[FileSplices],
+        appended: pa.Table | None = None,
+        *,
+        transaction: AppTransaction | None = None,
+        counts: SpliceCounts | None = None,
+    ) -> SpliceResult:
+        """Replace rows of data files by position and add rows at the end; see `splice.splice`."""
+        return splice(self._committer, version, files, appended, transaction=transaction, counts=counts)
+
+    def delete_all(self, *, transaction: AppTransaction | None = None) -> DeleteResult:
+        """Delete all rows by removing every data file; see `writes.delete`."""
+        return writes.delete(self._committer, "TRUE", transaction=transaction)
+
+    def find_duplicate_key(self, rows: pa.Table) -> str | None:
+        """Tell why rows could not be appended because of the declared key; None if their keys are new and distinct.
+
+        Args:
+            rows: Rows with at least the key columns.
+
+        Raises:
+            InvalidRowsError: A key column is missing or holds NULL.
+            SchemaMismatchError, LossyCastError: A key does not fit its column.
+        """
+        return writes.find_duplicate_key(self._committer, rows)
 
     def transaction(self) -> Transaction:
         """Return a context manager that makes several changes one commit or none."""

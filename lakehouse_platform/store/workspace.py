@@ -40,7 +40,7 @@ class Workspace:
     """
 
     def __init__(self, base: DeltaTable, owner: Location) -> None:
-        self.location = owner.child(DIRECTORY_PREFIX + uuid.uuid4().hex)
+        self.location = owner.child(new_directory_name())
         self._owner = owner
         self._root = f"{owner.uri}/" if not owner.is_local else f"file://{owner.uri}/"
         self._partitions = base.metadata().partition_columns
@@ -76,7 +76,9 @@ class Workspace:
         live = set(add_actions(self.open()).column("path").to_pylist())
         kept = {path.removeprefix(self._root) for path in live if path.startswith(self._root)}
         added = [moved_add(self.location.name, add) for add in self._own_adds() if add["path"] in live]
-        removed = [self._removal(row, path) for path, row in self._base_files.items() if path not in kept]
+        removed = [
+            removal(row, self._partitions) for path, row in self._base_files.items() if path not in kept
+        ]
         return added, removed
 
     def discard(self, *, keep_data: bool) -> None:
@@ -93,39 +95,22 @@ class Workspace:
             path.removeprefix(self._root) if path.startswith(self._root) else f"{self.location.name}/{path}"
         )
 
-    # The engine encodes the paths of hand-made actions once more than those it reads from a log, hence `unquote`.
     def _own_adds(self) -> list[Action]:
         commits = (read_commit(self.location, version) for version in list_log(self.location).commits[1:])
         return [cast("Action", action["add"]) for actions in commits for action in actions if "add" in action]
 
-    def _removal(self, row: Mapping[str, Any], path: str) -> RemoveAction:
-        return RemoveAction(
-            path=unquote(path),
-            data_change=True,
-            deletion_timestamp=time.time_ns() // 1_000_000,
-            size=row["size_bytes"],
-            partition_values=cast("Any", self._partition_values(row)),
-        )
-
     def _write_log(self, base: DeltaTable) -> None:
-        if self.location.is_local:
-            self._owner.filesystem().create_dir(f"{self.location.name}/{LOG_DIRECTORY}")
         files = [self._base_add(row, base) for row in self._base_files.values()]
-        self._write_commit(0, [_protocol(base), _metadata(base), *files])
+        write_first_commit(base, self.location, files)
 
     def _write_commit(self, version: int, actions: Sequence[Action]) -> None:
-        text = "\n".join(json.dumps(action) for action in actions)
-        with (
-            translated(self._owner),
-            self.location.filesystem().open_output_stream(commit_file(version)) as stream,
-        ):
-            stream.write(text.encode())
+        _write_commit(self.location, version, actions)
 
     def _base_add(self, row: Mapping[str, Any], base: DeltaTable) -> Action:
         return {
             "add": {
                 "path": self._root + row["path"],
-                "partitionValues": self._partition_values(row),
+                "partitionValues": partition_texts(row, self._partitions),
                 "size": row["size_bytes"],
                 "modificationTime": row["modification_time"],
                 "dataChange": False,
@@ -133,13 +118,50 @@ class Workspace:
             }
         }
 
-    def _partition_values(self, row: Mapping[str, Any]) -> dict[str, str | None]:
-        return {column: partition_text(row["partition." + column]) for column in self._partitions}
+
+def new_directory_name() -> str:
+    """Return the name of a new directory for files that are not yet the table's."""
+    return DIRECTORY_PREFIX + uuid.uuid4().hex
 
 
 def is_workspace(name: str) -> bool:
     """Tell whether a directory's name is that of a private copy, perhaps one that a crash left behind."""
     return _DIRECTORY.fullmatch(name) is not None
+
+
+def write_first_commit(base: DeltaTable, place: Location, files: Sequence[Action] = ()) -> None:
+    """Make a table with the definition of another one.
+
+    Args:
+        base: The table that it resembles.
+        place: Where it will stand.
+        files: Add actions of its first files.
+    """
+    if place.is_local:
+        place.path.joinpath(LOG_DIRECTORY).mkdir(parents=True)
+    _write_commit(place, 0, [_protocol(base), _metadata(base), *files])
+
+
+def partition_texts(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str | None]:
+    """Return a live file's partition values as the log writes them.
+
+    Args:
+        row: The file's row of `add_actions`.
+        columns: The table's partition columns.
+    """
+    return {column: partition_text(row["partition." + column]) for column in columns}
+
+
+# The engine encodes the paths of hand-made actions once more than those it reads from a log, hence `unquote`.
+def removal(row: Mapping[str, Any], partition_columns: Sequence[str]) -> RemoveAction:
+    """Return the action that removes a live file; see `partition_texts` for the arguments."""
+    return RemoveAction(
+        path=unquote(row["path"]),
+        data_change=True,
+        deletion_timestamp=time.time_ns() // 1_000_000,
+        size=row["size_bytes"],
+        partition_values=cast("Any", partition_texts(row, partition_columns)),
+    )
 
 
 def moved_add(folder: str, add: Action) -> AddAction:
@@ -152,6 +174,12 @@ def moved_add(folder: str, add: Action) -> AddAction:
         data_change=True,
         stats=add.get("stats") or "{}",
     )
+
+
+def _write_commit(place: Location, version: int, actions: Sequence[Action]) -> None:
+    text = "\n".join(json.dumps(action) for action in actions)
+    with translated(place), place.filesystem().open_output_stream(commit_file(version)) as stream:
+        stream.write(text.encode())
 
 
 def _protocol(table: DeltaTable) -> Action:

@@ -11,10 +11,19 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 
 from lakehouse_platform.errors import InvalidRowsError, SchemaMismatchError
 from lakehouse_platform.model.results import DeleteResult, UpdateResult
-from lakehouse_platform.store.cast import conform_stream, plain_schema
+from lakehouse_platform.store.cast import conform, conform_stream, plain_schema
 from lakehouse_platform.store.checks import first_row_outside, named_violations
 from lakehouse_platform.store.commit import AppTransaction, Committer, Stamp
-from lakehouse_platform.store.keys import check_absent, check_distinct
+from lakehouse_platform.store.engine import open_table, translated
+from lakehouse_platform.store.key_index import KeyIndex
+from lakehouse_platform.store.keys import (
+    check_absent,
+    check_distinct,
+    key_text,
+    repeated_key,
+    require_keys,
+    taken_key,
+)
 from lakehouse_platform.store.partitions import check_partition_texts
 from lakehouse_platform.store.predicates import parse_expression, parse_predicate, quote_identifier
 from lakehouse_platform.store.properties import allows_evolution
@@ -51,7 +60,7 @@ def append(
 
     def act(table: DeltaTable, stamp: Stamp) -> None:
         wider = evolve or allows_evolution(table.metadata().configuration)
-        rows = _prepared(held, table, committer.location.name, evolve=wider, beside_existing=True)
+        rows = _prepared(committer, held, table, evolve=wider, beside_existing=True)
         if isinstance(rows, Stream) or rows.num_rows or len(rows.schema) > len(arrow_schema(table)):
             _write(
                 table,
@@ -75,7 +84,7 @@ def overwrite(committer: Committer, data: RowsIn, *, evolve: bool = False) -> in
 
     def act(table: DeltaTable, stamp: Stamp) -> None:
         require_known_paths(table, "overwriting", committer.location.name)
-        rows = _prepared(held, table, committer.location.name, evolve=evolve)
+        rows = _prepared(committer, held, table, evolve=evolve)
         # The engine would let a concurrent append's rows stay beside the new ones: compare and swap.
         _write(table, rows, stamp(exact=True), committer.location.name, mode="overwrite", evolve=evolve)
 
@@ -123,8 +132,15 @@ def overwrite_where(committer: Committer, predicate: str, data: RowsIn) -> int:
     return committer.commit(act, rerun=_replayable(held)).version
 
 
-def delete(committer: Committer, predicate: str) -> DeleteResult:
+def delete(
+    committer: Committer, predicate: str, *, transaction: AppTransaction | None = None
+) -> DeleteResult:
     """Delete the rows that fulfil a predicate; those for which it is NULL stay.
+
+    Args:
+        committer: Commits on the table.
+        predicate: Which rows; TRUE removes all files and rewrites none.
+        transaction: Delete at most once for this application transaction.
 
     Raises:
         InvalidPredicateError: The predicate is not one whole condition over the table's columns.
@@ -140,7 +156,7 @@ def delete(committer: Committer, predicate: str) -> DeleteResult:
         properties = stamp(exact=condition.is_always)
         return table.delete(None if condition.is_always else condition.sql(), commit_properties=properties)
 
-    done = committer.commit(act)
+    done = committer.commit(act, transaction=transaction)
     return DeleteResult(
         version=done.version, rows_deleted=int(committer.metrics(done).get("num_deleted_rows", 0))
     )
@@ -191,8 +207,32 @@ def _check_new_partitions(table: DeltaTable, values: Mapping[str, str], where: s
             check_partition_texts(found.cast(plain_schema(found.schema)), (column,), name)
 
 
+def find_duplicate_key(committer: Committer, rows: pa.Table) -> str | None:
+    """Return what is wrong with the declared keys of rows that are to be appended; see `Table.find_duplicate_key`."""
+    location = committer.location
+    table = open_table(location)
+    key = primary_key(table)
+    if not key:
+        return None
+    schema = arrow_schema(table)
+    wanted = pa.schema([schema.field(name).with_nullable(True) for name in key])
+    keys = conform(
+        rows.select([name for name in key if name in rows.column_names]), wanted, name=location.name
+    )
+    require_keys(keys, key, location.name)
+    if (repeated := repeated_key(keys, key)) is not None:
+        return f"key {key_text(repeated)} occurs twice in the rows"
+    with translated(location):
+        taken = taken_key(table, keys, key, index=committer.key_index)
+    return None if taken is None else f"key {key_text(taken)} is already in the table"
+
+
 def guarded_keys(
-    batches: Iterator[pa.RecordBatch], key: Sequence[str], name: str, beside: DeltaTable | None
+    batches: Iterator[pa.RecordBatch],
+    key: Sequence[str],
+    name: str,
+    beside: DeltaTable | None,
+    index: KeyIndex | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Pass batches on and fail at their end, before they are committed, if their keys are not new and distinct.
 
@@ -205,22 +245,24 @@ def guarded_keys(
     if kept:
         # The engine consumes the stream on a thread of its runtime, where a second query of it panics.
         with ThreadPoolExecutor(1) as elsewhere:
-            elsewhere.submit(_check_keys, pa.Table.from_batches(kept), key, name, beside).result()
+            elsewhere.submit(_check_keys, pa.Table.from_batches(kept), key, name, beside, index).result()
 
 
 def _prepared(
-    held: Held, table: DeltaTable, name: str, *, evolve: bool, beside_existing: bool = False
+    committer: Committer, held: Held, table: DeltaTable, *, evolve: bool, beside_existing: bool = False
 ) -> pa.Table | Stream:
     """Return held rows in the table's columns, with their keys checked, now or as they stream."""
+    name, index = committer.location.name, committer.key_index
     key = primary_key(table)
     beside = table if beside_existing else None
     if isinstance(held, pa.RecordBatchReader):
         schema, conformed = conform_stream(held, arrow_schema(table), name=name, evolve=evolve)
         batches = checked_partitions(conformed, table.metadata().partition_columns, name)
-        return Stream(schema, guarded_keys(batches, key, name, beside) if key else batches)
-    rows = as_table(held, arrow_schema(table), name=name, evolve=evolve)
+        return Stream(schema, guarded_keys(batches, key, name, beside, index) if key else batches)
+    # One batch, because the engine mixes several up (deltalake 1.6.6) and a file is read in its own order.
+    rows = as_table(held, arrow_schema(table), name=name, evolve=evolve).combine_chunks()
     if key:
-        _check_keys(rows, key, name, beside)
+        _check_keys(rows, key, name, beside, index)
     return rows
 
 
@@ -233,10 +275,12 @@ def checked_partitions(
         yield batch
 
 
-def _check_keys(rows: pa.Table, key: Sequence[str], name: str, beside: DeltaTable | None) -> None:
+def _check_keys(
+    rows: pa.Table, key: Sequence[str], name: str, beside: DeltaTable | None, index: KeyIndex | None
+) -> None:
     check_distinct(rows, key, name)
     if beside is not None:
-        check_absent(beside, rows, key, name)
+        check_absent(beside, rows, key, name, index=index)
 
 
 def _replayable(held: Held) -> bool:

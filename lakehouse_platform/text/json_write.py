@@ -14,22 +14,35 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, cast
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
+# What JSON escapes (RFC 8259 §7), as `_ENCODER` writes it.
+_SPECIAL = r'[\x00-\x1f"\\]'
+_ESCAPES = {letter: _ENCODER.encode(letter)[1:-1] for letter in [*map(chr, range(0x20)), '"', "\\"]}
+# Within these limits the shortest text of a float is the same in Polars and Python: no exponent, all digits exact.
+_PLAIN_FLOATS = {pa.float64(): (1e-4, 1e16), pa.float32(): (1e-4, 1e7)}
+_FIRST_YEAR, _LAST_YEAR = 1, 9999  # others have signs or fewer digits
+
 
 def table_to_json(data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]) -> str:
     """Return rows as one JSON array, one row per line."""
-    lines = [_ENCODER.encode(row) for batch in _batches(data) for row in row_objects(batch)]
-    return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"
+    members = b"".join([json_members(batch) for batch in _batches(data)]).decode()
+    return f"[{members[1:]}\n]\n" if members else "[]\n"
 
 
 def json_lines(batch: pa.RecordBatch) -> bytes:
     """Return rows as JSON Lines, each line ended by LF."""
-    return "".join([_ENCODER.encode(row) + "\n" for row in row_objects(batch)]).encode()
+    return _objects(batch, "", "\n")
+
+
+def json_members(batch: pa.RecordBatch) -> bytes:
+    """Return rows as members of a JSON array, a comma and LF before each."""
+    return _objects(batch, ",\n", "")
 
 
 def row_objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -54,6 +67,86 @@ def time_texts(array: pa.Array) -> pa.Array:
     text = _replace("replace_substring", in_utc.cast(pa.string()), " ", "T")
     text = _replace("replace_substring_regex", text, r"(\.\d{3})000(Z?)$", r"\1\2")
     return _replace("replace_substring_regex", text, r"\.000(Z?)$", r"\1")
+
+
+def _objects(batch: pa.RecordBatch, before: str, after: str) -> bytes:
+    """Return one object per row, each between two texts; column by column, 20 times as fast as row by row."""
+    names = batch.schema.names
+    if not names or len(set(names)) < len(names):
+        return "".join([before + _ENCODER.encode(row) + after for row in row_objects(batch)]).encode()
+    keys = [_ENCODER.encode(name) + ":" for name in names]
+    parts: list[pl.Expr] = []
+    for number, key in enumerate(keys):
+        parts += [pl.lit(("," if number else before + "{") + key), pl.col(str(number))]
+    columns = {str(number): _member_texts(column) for number, column in enumerate(batch.columns)}
+    whole = pl.DataFrame(columns).select(pl.concat_str([*parts, pl.lit("}" + after)]).alias("row"))
+    return _contiguous(whole.get_column("row").to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+
+def _contiguous(texts: pa.Array) -> bytes:
+    """Return all texts joined: in Arrow's layout they already stand behind each other."""
+    first, last = (texts.offset, texts.offset + len(texts)) if len(texts) else (0, 0)
+    _, offsets, data = texts.buffers()
+    if data is None or first == last:
+        return b""
+    ends = memoryview(offsets).cast("q")
+    return bytes(memoryview(data)[ends[first] : ends[last]])
+
+
+def _member_texts(column: pa.Array) -> pl.Series:
+    """Return a column's values as JSON texts."""
+    for matches, convert in _FAST:
+        if matches(column.type) and (texts := convert(column)) is not None:
+            return texts.fill_null("null")
+    return pl.Series([_ENCODER.encode(value) for value in json_values(column)], dtype=pl.String)
+
+
+def _series(column: pa.Array) -> pl.Series:
+    return cast(pl.Series, pl.from_arrow(column))
+
+
+def _plain(column: pa.Array) -> pl.Series:
+    return _series(column).cast(pl.String)
+
+
+def _quoted(texts: pl.Series) -> pl.Series:
+    return texts.to_frame("v").select('"' + pl.col("v") + '"').to_series()
+
+
+def _quoted_plain(column: pa.Array) -> pl.Series:
+    return _quoted(_plain(column))
+
+
+def _escaped(column: pa.Array) -> pl.Series:
+    texts = _series(column)
+    if texts.str.contains(_SPECIAL).any():
+        texts = texts.to_frame("v").select(pl.col("v").str.replace_many(_ESCAPES)).to_series()
+    return _quoted(texts)
+
+
+def _time_members(column: pa.Array) -> pl.Series | None:
+    times = _series(column.cast(pa.timestamp("us", "UTC" if column.type.tz else None)))
+    years = times.dt.year()
+    if not years.is_between(_FIRST_YEAR, _LAST_YEAR).all():
+        return None
+    return _quoted(times.dt.to_string("%Y-%m-%dT%H:%M:%S%.f" + ("Z" if column.type.tz else "")))
+
+
+def _float_members(column: pa.Array) -> pl.Series:
+    numbers = _series(column)
+    low, high = _PLAIN_FLOATS[column.type]
+    magnitude = numbers.abs()
+    plain = (magnitude.is_between(low, high, closed="left") & numbers.is_not_nan()) | (magnitude == 0)
+    others = (~plain).fill_null(False).arg_true()
+    texts = numbers.cast(pl.String)
+    if others.len():
+        values = json_values(column.take(others.to_arrow()))
+        texts = texts.scatter(others, [_ENCODER.encode(value) for value in values])
+    return texts
+
+
+def _base64_members(column: pa.Array) -> pl.Series:
+    return _quoted(_series(column).bin.encode("base64"))
 
 
 def _replace(function: str, text: pa.Array, pattern: str, replacement: str) -> pa.Array:
@@ -136,4 +229,17 @@ _CONVERTERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], lis
     (pt.is_list, _lists),
     (pt.is_large_list, _lists),
     (pt.is_struct, _structs),
+)
+
+_FAST: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pl.Series | None]], ...] = (
+    (pt.is_integer, _plain),
+    (pt.is_boolean, _plain),
+    (lambda kind: kind in _PLAIN_FLOATS, _float_members),
+    (pt.is_decimal128, _quoted_plain),
+    (pt.is_date32, _quoted_plain),
+    (pt.is_string, _escaped),
+    (pt.is_large_string, _escaped),
+    (pt.is_string_view, _escaped),
+    (pt.is_timestamp, _time_members),
+    (pt.is_binary, _base64_members),
 )

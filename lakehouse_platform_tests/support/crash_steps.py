@@ -18,7 +18,10 @@ import pyarrow.csv as pacsv
 
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.delta_store import DeltaStore
+from lakehouse_platform.store.engine import open_table
+from lakehouse_platform.store.files import file_paths
 from lakehouse_platform.store.importing import append_from_source, csv_import
+from lakehouse_platform.store.splice import Cut, FileSplices
 
 TABLE = "t"
 SCHEMA = pa.schema([("id", pa.int64()), ("batch", pa.int64())])
@@ -77,6 +80,16 @@ def _transaction(store: DeltaStore, number: int) -> None:
         tx.delete(f"batch < {number}")
 
 
+def _splice(store: DeltaStore, number: int) -> object:
+    """Rewrite the shared rows, which stay the first ones of the first file, and add the change's own."""
+    table, rows = store.table(TABLE), batch(number, shared=_SHARED)
+    shared, own = rows.slice(0, _SHARED), rows.slice(_SHARED)
+    first = file_paths(open_table(table.location))[:1]
+    if not first:
+        return table.splice(0, [], rows)
+    return table.splice(0, [FileSplices(first[0], (Cut(0, _SHARED, shared),))], own)
+
+
 def _append_then(maintain: Callable[[DeltaStore], object]) -> Callable[[DeltaStore, int], object]:
     def step(store: DeltaStore, number: int) -> object:
         store.append(TABLE, batch(number))
@@ -96,6 +109,7 @@ STEPS: dict[str, Step] = {
     "import": Step(_import, size=_LARGE),
     "overwrite": Step(lambda store, n: store.overwrite(TABLE, batch(n)), keeps=False),
     "transaction": Step(_transaction, keeps=False),
+    "splice": Step(_splice, shared=_SHARED),
     "compact": Step(_append_then(lambda store: store.compact(TABLE))),
     "z_order": Step(_append_then(lambda store: store.z_order(TABLE, ["id", "batch"]))),
     "vacuum": Step(_append_then(_compact_and_vacuum)),

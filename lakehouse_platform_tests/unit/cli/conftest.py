@@ -46,6 +46,7 @@ def workplace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     directory = tmp_path / "work"
     shutil.copytree(prepared, directory)
     monkeypatch.chdir(directory)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return directory
 
 

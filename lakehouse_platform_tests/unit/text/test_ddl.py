@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from lakehouse_platform.cli.ddl import create_table_statement, schema_text
 from lakehouse_platform.model.results import ColumnInfo, TableInfo
 from lakehouse_platform.model.schema import Schema
+from lakehouse_platform.text.ddl import create_table_statement, schema_text
 
 
 def table(*columns: tuple[str, str, bool], **changes: object) -> TableInfo:

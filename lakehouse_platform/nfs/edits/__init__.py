@@ -1,0 +1,1 @@
+"""How what clients write becomes commits: drafts, checks, differences, publication."""

@@ -1,0 +1,280 @@
+"""What an editor does by itself: applies what threads return, wakes clients up, does what sessions decide."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from lakehouse_platform.errors import LakehouseError
+from lakehouse_platform.nfs.edits.client import REFUSING_S, Client, Refusing
+from lakehouse_platform.nfs.edits.gaps import Gap, Gaps
+from lakehouse_platform.nfs.edits.rejected import Rejected
+from lakehouse_platform.nfs.edits.session import Act, Session
+from lakehouse_platform.nfs.edits.spool import Spool
+from lakehouse_platform.nfs.edits.steps import Failed, Steps, Taken, refusal_of
+from lakehouse_platform.nfs.edits.told import ToldStore
+from lakehouse_platform.nfs.edits.view import View
+from lakehouse_platform.nfs.operations import NfsError, Status
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_IDLE_S = 3600.0
+_UNFINISHED = (
+    "the file does not end with a whole row, or was replaced half written: write all of it, then save again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clocks: seconds for what lasts, nanoseconds since 1970 for what is shown."""
+
+    now: Callable[[], float] = time.monotonic
+    now_ns: Callable[[], int] = time.time_ns
+
+
+class Driver:
+    """The clients, their timers, and what is done for them. Used on the event loop's thread."""
+
+    def __init__(
+        self,
+        state: Path,
+        find_view: Callable[[bytes], Awaitable[View | None]],
+        *,
+        rejected: Rejected | None = None,
+        quota_bytes: int = 16 << 30,
+        clocks: Clocks | None = None,
+        wakes_itself: bool = True,
+    ) -> None:
+        """Prepare; `recover` goes on from what an earlier server left.
+
+        Args:
+            state: The server's directory of state.
+            find_view: Returns a table's view by its key.
+            rejected: Keeps refused edits.
+            quota_bytes: How many bytes all drafts may have together.
+            clocks: The clocks.
+            wakes_itself: Whether timers run by themselves; otherwise `run_due` is to be called.
+        """
+        self.rejected = rejected or Rejected(state / "rejected")
+        self.spool = Spool(state / "spool", quota_bytes)
+        self._told = ToldStore(state)
+        self._find_view = find_view
+        self._clocks = clocks or Clocks()
+        self._wakes_itself = wakes_itself
+        self._clients: dict[tuple[bytes, bytes], Client] = {}
+        self._orders: dict[bytes, asyncio.Lock] = {}
+        self._gaps = Gaps()
+        self._steps = Steps(self.spool, self.rejected, self._clocks.now_ns)
+        self._tasks: set[asyncio.Future[None]] = set()
+        self._rest: asyncio.Future[None] | None = None
+        self._is_closing = False
+
+    # ── Inside ────────────────────────────────────────────────────────────────────────────────────
+
+    def _client(self, mount: bytes, view: View) -> Client:
+        client = self._clients.get((mount, view.key))
+        if client is None:
+            version = self._told.get(mount, view.key)
+            client = Client(mount, view, told_version=version, used=self._clocks.now())
+            self._clients[mount, view.key] = client
+            self._sweep()
+        client.used = self._clocks.now()
+        return client
+
+    def _order(self, view: View) -> asyncio.Lock:
+        return self._orders.setdefault(view.key, asyncio.Lock())
+
+    async def _thread(self, step: Callable[..., _T], *arguments: object) -> _T:
+        return await asyncio.to_thread(step, *arguments)
+
+    async def _took(self, client: Client, taken: Taken | None, *, unstable: bool) -> None:
+        """Apply what a thread has made of a change."""
+        if taken is None:
+            return
+        now = self._clocks.now()
+        if taken.edit is not client.edit:
+            await self._let_go(client)
+            client.edit, client.superseded_at = taken.edit, None
+            self._start(self._thread(self.spool.prepare))
+        if taken.published:
+            client.state, client.before = Session(), []
+        if taken.error is not None:
+            await self._reject(client, taken.error, late=now + REFUSING_S, unstable=unstable)
+            raise taken.error
+        taken.edit.is_uncommitted = taken.edit.is_uncommitted or unstable
+        client.superseded_at = None
+        if taken.shape is not None:
+            client.changed_ns = max(client.changed_ns + 1, self._clocks.now_ns())
+            client.state = client.state.on_change(taken.shape, now, unstable=unstable)
+            client.written.set()
+            self._wake_later(client)
+
+    async def _refuse_late(self, client: Client, offset: int, data: memoryview) -> None:
+        """Refuse a WRITE that belongs to a refused edit, or that has to tell an error of before."""
+        now = self._clocks.now()
+        refusing = client.refusing
+        if refusing is not None and now < refusing.until:
+            refusing.until = now + REFUSING_S
+            if refusing.name:
+                await self._thread(self.rejected.add, client.view.key, refusing.name, data)
+            raise refusing.error
+        client.refusing = None
+        if client.sticky is None:
+            return
+        error, client.sticky = client.sticky, None
+        name = await self._thread(
+            self.rejected.keep, client.view.key, [data], refusal_of(error), self._clocks.now_ns()
+        )
+        client.refusing = Refusing(NfsError(Status.IO, str(error)), name, now + REFUSING_S, False)
+        raise NfsError(Status.IO, str(error)) from error
+
+    async def _do(self, client: Client, act: Act) -> None:
+        """Do what the session says; the client's lock is held."""
+        if act in {Act.PUBLISH_ALL, Act.PUBLISH_WHOLE_ROWS}:
+            await self._publish(client, whole_rows=act is Act.PUBLISH_WHOLE_ROWS)
+        elif act is Act.REJECT:
+            error = NfsError(Status.IO, _UNFINISHED)
+            await self._reject(client, error)
+            client.sticky = error
+        elif act is Act.SHOW_TABLE:
+            text = "data.csv was emptied and nothing was written into it, so the table was left as it is."
+            await self._thread(self.rejected.say, client.view.key, text, self._clocks.now_ns())
+            await self._let_go(client)
+            client.state = Session(changes=client.state.changes)
+        self._wake_later(client)
+
+    async def _publish(self, client: Client, *, whole_rows: bool) -> None:
+        async with self._order(client.view):
+            outcome = await self._thread(self._steps.publish, client, whole_rows)
+        if isinstance(outcome, Failed):
+            await self._failed(client, outcome)
+            return
+        client.before, client.read = [], None
+        client.state = client.state.on_published(outcome.rest)
+        if outcome.image is not None:
+            client.note_told(outcome.image, self._clocks.now())
+            client.before = []
+            self._told.put(client.mount, client.view.key, outcome.image.version, self._clocks.now_ns())
+            await self._let_go(client)
+
+    async def _failed(self, client: Client, failed: Failed) -> None:
+        if failed.may_pass:
+            client.state = client.state.on_failed(self._clocks.now())
+            text = f"data.csv is kept and not written yet: {failed.error}"
+            await self._thread(self.rejected.say, client.view.key, text, self._clocks.now_ns())
+            return
+        await self._reject(client, failed.error)
+        client.sticky = failed.error
+
+    async def _reject(
+        self,
+        client: Client,
+        error: LakehouseError | NfsError,
+        *,
+        late: float = 0.0,
+        unstable: bool = False,
+    ) -> None:
+        """Keep a draft's bytes aside and show the table again."""
+        if client.edit is None:
+            return
+        name = await self._thread(self._steps.reject, client.view, client.edit, error)
+        if not await self._thread(self._steps.revert, client.edit):
+            await self._let_go(client)
+        client.state = Session(changes=client.state.changes)
+        client.written.set()
+        if late:
+            client.refusing = Refusing(error, name, late, unstable)
+
+    async def _settle(self, client: Client) -> None:
+        """Publish a draft that something else takes the place of, or keep it aside if that cannot be."""
+        await self._do(client, client.state.on_settle())
+        if client.is_open:
+            await self._reject(client, NfsError(Status.IO, _UNFINISHED))
+
+    async def _let_go(self, client: Client) -> None:
+        edit, client.edit, client.superseded_at = client.edit, None, None
+        if edit is not None:
+            await self._thread(edit.drop)
+
+    async def _drain_one(self, client: Client) -> None:
+        if client.timer is not None:
+            client.timer.cancel()
+        act = client.state.on_drain()
+        if act is not Act.NOTHING:
+            await self._do(client, act)
+        if client.edit is not None:
+            await self._thread(client.edit.log.sync)
+
+    # ── Gaps ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _open_gap(self, gap: Gap, client: Client) -> None:
+        self._gaps.open(gap)
+        if gap.edit is client.edit:
+            client.edit, client.superseded_at = None, None
+        if self._wakes_itself:
+            wait = max(0.0, gap.hole.due - self._clocks.now())
+            gap.timer = asyncio.get_running_loop().call_later(wait, lambda: self._start(self._tick_gap(gap)))
+
+    async def _end_gap(self, key: bytes) -> None:
+        gap = self._gaps.close(key)
+        if gap is not None and gap.edit is not None:
+            await self._thread(gap.edit.drop)
+
+    async def _tick_gap(self, gap: Gap) -> None:
+        client = self._client(gap.hole.mount, gap.view)
+        async with client.lock:
+            if self._gaps.get(gap.view.key) is not gap or self._clocks.now() < gap.hole.due:
+                return
+            if gap.hole.is_removed:
+                async with self._order(gap.view):
+                    await self._thread(self._steps.delete_rows, gap)
+            await self._end_gap(gap.view.key)
+
+    # ── Timers ────────────────────────────────────────────────────────────────────────────────────
+
+    def _wake_later(self, client: Client) -> None:
+        if client.timer is not None:
+            client.timer.cancel()
+            client.timer = None
+        due = client.due
+        if due is None or not self._wakes_itself or self._is_closing:
+            return
+        wait = max(0.0, due - self._clocks.now())
+        client.timer = asyncio.get_running_loop().call_later(wait, lambda: self._start(self._tick(client)))
+
+    async def _tick(self, client: Client) -> None:
+        async with client.lock:
+            due = client.due
+            if not client.is_open and due is not None and self._clocks.now() >= due:
+                await self._let_go(client)
+            await self._do(client, client.state.on_time(self._clocks.now()))
+
+    def _start(self, work: Awaitable[None]) -> asyncio.Future[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Future[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            _LOG.error("An edit could not be finished; its bytes are in the spool.", exc_info=error)
+
+    def _sweep(self) -> None:
+        """Forget clients that did nothing for an hour."""
+        if len(self._clients) % 64:
+            return
+        oldest = self._clocks.now() - _IDLE_S
+        for key, client in list(self._clients.items()):
+            if client.used < oldest and not client.is_open and not client.lock.locked():
+                self._drop_client(key, client)
+
+    def _drop_client(self, key: tuple[bytes, bytes], client: Client) -> None:
+        del self._clients[key]
+        if client.edit is not None:
+            self._start(self._thread(client.edit.drop))

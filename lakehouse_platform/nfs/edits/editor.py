@@ -1,0 +1,292 @@
+"""The edits of all clients: what the file tree asks for and tells."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from lakehouse_platform.nfs.content import Content
+from lakehouse_platform.nfs.edits.driver import Clocks, Driver
+from lakehouse_platform.nfs.edits.recovery import Found, Recovery
+from lakehouse_platform.nfs.edits.session import HOLD_S, Act
+from lakehouse_platform.nfs.edits.view import View
+from lakehouse_platform.nfs.operations import NfsError, Stable, Status, Written
+from lakehouse_platform.nfs.tree.image import Form, Image
+
+__all__ = ["Clocks", "Editor", "Sight"]
+
+_STORAGE_AWAY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a client sees in place of the table's newest image.
+
+    Attributes:
+        content: The bytes.
+        changed_ns: ctime and mtime.
+    """
+
+    content: Content
+    changed_ns: int
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return self.content.size
+
+
+class Editor(Driver):
+    """The edits of one server. All methods are called on the event loop's thread.
+
+    Errors are raised as `NfsError` or as `LakehouseError`, which the engine makes a status of.
+    """
+
+    # ── What clients see ──────────────────────────────────────────────────────────────────────────
+
+    def seen(self, mount: bytes, view: View) -> Sight | Image | None:
+        """Return what a client sees: its draft, what it wrote last, or the newest image; None if none is known."""
+        current = view.images.current(Form.CSV)
+        client = self._clients.get((mount, view.key))
+        if client is None or client.edit is None:
+            return current
+        if client.is_open:
+            return Sight(client.edit.content, client.changed_ns)
+        ghost = client.ghost
+        if ghost and ghost.version is not None and (current is None or current.version < ghost.version):
+            return Sight(ghost.base, client.changed_ns)
+        return current
+
+    def tell(self, mount: bytes, view: View, image: Image) -> None:
+        """Note that a client is being given the attributes of an image of this view."""
+        client = self._client(mount, view)
+        if client.is_open:
+            return
+        if client.note_told(image, self._clocks.now()):
+            self._told.put(mount, view.key, image.version, self._clocks.now_ns())
+        if client.superseded_at is not None and client.timer is None:
+            self._wake_later(client)
+
+    def note_read(self, mount: bytes, view: View, image: Image) -> None:
+        """Note that a client was given bytes of an image of this view."""
+        self._client(mount, view).note_read(image, self._clocks.now())
+
+    def is_dirty(self, mount: bytes, view_key: bytes) -> bool:
+        """Tell whether a client has a draft, so that its GETATTR is a `close_signal`."""
+        client = self._clients.get((mount, view_key))
+        return client is not None and (client.is_open or client.lock.locked() or client.refusing is not None)
+
+    def is_hole(self, mount: bytes, view_key: bytes) -> bool:
+        """Tell whether the view was removed or moved away, and nothing has taken its place yet: nobody sees it."""
+        del mount
+        return self._gaps.get(view_key) is not None
+
+    # ── Changes ───────────────────────────────────────────────────────────────────────────────────
+
+    async def write(self, mount: bytes, view: View, offset: int, data: memoryview, stable: Stable) -> Written:
+        """Take a WRITE; durable when it returns, unless it was UNSTABLE.
+
+        Raises:
+            LakehouseError: A row is wrong, or an edit of before failed.
+            NfsError: FBIG, NOSPC, IO.
+        """
+        client = self._client(mount, view)
+        async with client.lock:
+            await self._refuse_late(client, offset, data)
+            taken = await self._thread(self._steps.write, client, offset, data, self._clocks.now())
+            await self._took(client, taken, unstable=stable is Stable.UNSTABLE)
+            edit = client.edit if client.is_open else None
+        if edit is not None and stable is not Stable.UNSTABLE:
+            await self._thread(edit.log.sync)
+        return Written(len(data), Stable.UNSTABLE if stable is Stable.UNSTABLE else Stable.FILE_SYNC, None)
+
+    async def truncate(self, mount: bytes, view: View, size: int) -> None:
+        """Cut the file, or empty it, which begins to overwrite it.
+
+        Raises:
+            NfsError: INVAL if it would grow or a row would be cut; NOSPC.
+            LakehouseError: The rest is not fit for the table.
+        """
+        client = self._client(mount, view)
+        async with client.lock:
+            client.refusing = None
+            if client.is_open and size == 0 and client.state.shape and client.state.shape.is_append:
+                await self._settle(client)
+            taken = await self._thread(self._steps.truncate, client, size)
+            await self._took(client, taken, unstable=False)
+            edit = client.edit if client.is_open else None
+        if edit is not None and size:
+            await self._thread(edit.log.sync)
+
+    async def create(self, mount: bytes, view: View) -> None:
+        """Make an empty file where the view was removed or moved away: an overwrite begins. Empties it otherwise."""
+        gap = self._gaps.get(view.key)
+        if gap is None:
+            return await self.truncate(mount, view, 0)
+        client = self._client(mount, view)
+        async with client.lock:
+            self._gaps.close(view.key)
+            taken = await self._thread(self._steps.fill, client, gap)
+            await self._took(client, taken, unstable=False)
+        return None
+
+    async def commit(self, mount: bytes, view: View) -> None:
+        """Make unstable WRITEs durable.
+
+        Raises:
+            NfsError: IO: some were refused.
+        """
+        client = self._client(mount, view)
+        async with client.lock:
+            error = client.refusing.error if client.refusing else client.sticky
+            client.refusing = client.sticky = None
+            if error is not None:
+                raise NfsError(Status.IO, str(error)) from error
+            edit = client.edit
+            if edit is None:
+                return
+            await self._thread(edit.log.sync)
+            edit.is_uncommitted = False
+            client.state = client.state.on_commit(self._clocks.now())
+            self._wake_later(client)
+
+    async def close_signal(self, mount: bytes, view: View) -> None:
+        """Publish a client's draft if its asking for attributes looks like a close; returns when that is done."""
+        client = self._client(mount, view)
+        async with client.lock:
+            if client.refusing and not client.refusing.awaits_commit:
+                client.refusing = None
+            act = client.state.on_close(self._clocks.now())
+            if act is not Act.HOLD:
+                await self._do(client, act)
+                return
+            changes = client.state.changes
+            client.written.clear()
+        try:
+            await asyncio.wait_for(client.written.wait(), HOLD_S)
+        except TimeoutError:
+            async with client.lock:
+                await self._do(client, client.state.on_hold_over(changes))
+
+    async def replace(self, mount: bytes, view: View, content: Content) -> None:
+        """Publish a file that is renamed over the view.
+
+        Raises:
+            LakehouseError, NfsError: It cannot be; its bytes are in `.rejected`, and the table is as it was.
+        """
+        client = self._client(mount, view)
+        async with client.lock:
+            client.refusing = None
+            await self._settle(client)
+            gap = self._gaps.get(view.key)
+            async with self._order(view):
+                image = await self._thread(self._steps.replace, client, gap, content, self._clocks.now())
+            await self._end_gap(view.key)
+            await self._let_go(client)
+            client.before, client.read = [], None
+            client.note_told(image, self._clocks.now())
+            client.before = []
+            self._told.put(mount, view.key, image.version, self._clocks.now_ns())
+
+    # ── Names ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def remove(self, mount: bytes, view: View) -> None:
+        """Remove the view: unless a file takes its place within a second, all rows are deleted, in one commit.
+
+        Raises:
+            NfsError: NOENT: it is removed already; NOSPC.
+        """
+        client = self._client(mount, view)
+        async with client.lock:
+            if self._gaps.get(view.key) is not None:
+                raise NfsError(Status.NOENT)
+            await self._settle(client)
+            self._open_gap(await self._thread(self._steps.remove, client, self._clocks.now()), client)
+
+    async def rename_away(self, mount: bytes, view: View) -> Image:
+        """Move the view to another name and return the image that this name shows; rows stay.
+
+        Raises:
+            NfsError: NOENT: it is removed or moved already.
+        """
+        client = self._client(mount, view)
+        async with client.lock:
+            if self._gaps.get(view.key) is not None:
+                raise NfsError(Status.NOENT)
+            await self._settle(client)
+            gap = await self._thread(self._steps.move, client, self._clocks.now())
+            self._open_gap(gap, client)
+            return gap.image
+
+    async def rename_back(self, mount: bytes, view: View) -> None:
+        """Move the view back to its name: nothing has changed."""
+        del mount
+        await self._end_gap(view.key)
+
+    # ── Life ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def recover(self) -> None:
+        """Go on with what an earlier server left: publish appends, keep other drafts for their clients."""
+        self._told.forget_old(self._clocks.now_ns())
+        recovery = Recovery(self.spool, self._find_view, self.rejected, self._clocks.now_ns)
+        for found in await recovery.begin():
+            await self._go_on(found)
+        if recovery.waiting:
+            self._rest = self._start(self._recover_rest(recovery))
+        await self._thread(self.spool.prepare)
+
+    async def _recover_rest(self, recovery: Recovery) -> None:
+        while recovery.waiting and not self._is_closing:
+            await asyncio.sleep(_STORAGE_AWAY_S)
+            for found in await recovery.go_on():
+                await self._go_on(found)
+
+    async def _go_on(self, found: Found) -> None:
+        client = self._client(found.mount, found.view)
+        async with client.lock:
+            now = self._clocks.now()
+            if found.is_removed:
+                self._open_gap(found.gap(now), client)
+                return
+            # A client has one edit at a time; what it did before is published, or is now.
+            await self._settle(client)
+            await self._let_go(client)
+            client.edit = found.edit
+            client.changed_ns = self._clocks.now_ns()
+            if found.shape is not None:
+                client.state = client.state.on_recovered(found.shape, now)
+            elif (client.told_version or -1) >= (found.edit.version or 0):
+                client.superseded_at = now
+            self._wake_later(client)
+
+    async def run_due(self) -> None:
+        """Do what is due. Only for an editor that does not wake itself."""
+        for client in list(self._clients.values()):
+            await self._tick(client)
+        for gap in self._gaps.all():
+            await self._tick_gap(gap)
+
+    async def drain(self) -> None:
+        """Publish what is complete and keep the rest for the next start; the editor is closed then."""
+        self._is_closing = True
+        for client in list(self._clients.values()):
+            async with client.lock:
+                await self._drain_one(client)
+        if self._rest is not None:
+            self._rest.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of files and timers; what is not published stays in the spool."""
+        self._is_closing = True
+        for owner in (*self._clients.values(), *self._gaps.all()):
+            if owner.timer is not None:
+                owner.timer.cancel()
+        self._told.close()
+
+    def forget(self, mount: bytes) -> None:
+        """Note that a client is gone; its drafts are still published."""
+        for key, client in list(self._clients.items()):
+            if key[0] == mount and not client.is_open and not client.lock.locked():
+                self._drop_client(key, client)

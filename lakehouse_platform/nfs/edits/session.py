@@ -1,0 +1,247 @@
+"""When an edit is published, held, refused or given up: one client's edit of one table, as a pure state machine.
+
+Events come in with the time, in seconds; what is to be done goes out. Bytes are not its business: what it knows of the
+draft is its `Shape`. The numbers come from measured clients: a close is asked for 0.5 to 2 ms after the last WRITE,
+writers that keep a file open write 0.2 to 0.3 s apart, Linux writes dirty pages after 30 s at the latest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+HOLD_S = 0.02
+APPEND_QUIET_S = 0.2
+APPEND_LONGEST_S = 1.0
+BULK_LONGEST_S = 30.0
+# What one `cat big >>` sends in a second is one commit; a log that is followed writes less than this.
+_BULK = 256 << 10
+REWRITE_QUIET_S = 0.3
+TAIL_QUIET_S = 1.0
+CAUTIOUS_QUIET_S = 2.0
+GIVE_UP_S = 10.0
+RETRY_FOR_S = 60.0
+RECOVERED_QUIET_S = 60.0
+_LONGEST_RETRY_S = 10.0
+# A client sends whole pages except at the end of the file, so a size that is not a multiple is the end.
+_PAGE = 4096
+
+
+class Ending(Enum):
+    """How the draft's bytes end."""
+
+    WHOLE = auto()
+    """With a row and its line end."""
+    TAIL = auto()
+    """With a row that only lacks its line end."""
+    BROKEN = auto()
+    """In the middle of a row, or there is a hole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a draft looks like.
+
+    Attributes:
+        is_append: Whether it only adds to what the client saw.
+        size: How many bytes it has.
+        ending: How they end.
+        has_rows: Whether there are whole rows to append.
+        added: How many bytes an append adds.
+        is_cautious: Whether it has only the header, or is the beginning of what the client saw: a copy in progress
+            looks like that.
+        cuts_row: Whether it is the beginning of what the client saw up to the middle of a row.
+    """
+
+    is_append: bool
+    size: int
+    ending: Ending
+    has_rows: bool = False
+    added: int = 0
+    is_cautious: bool = False
+    cuts_row: bool = False
+
+
+class Act(Enum):
+    """What is to be done now."""
+
+    NOTHING = auto()
+    HOLD = auto()
+    """Wait `HOLD_S` for further WRITEs, then ask `on_hold_over`."""
+    PUBLISH_ALL = auto()
+    PUBLISH_WHOLE_ROWS = auto()
+    """Publish the whole rows of an append; the beginning of another row stays."""
+    REJECT = auto()
+    """Keep the bytes aside and show the table again."""
+    SHOW_TABLE = auto()
+    """Drop an empty draft and show the table again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The state of one client's edit of one table.
+
+    Attributes:
+        shape: What the draft looks like; None if there is none.
+        since: When it got its first bytes after the last publication.
+        touched: When it last changed.
+        changes: How often it changed.
+        is_unstable: Whether the client still has to COMMIT, which it does before it closes: it is not done yet.
+        not_before: No publication before this, unless the client writes: after a restart it may send the rest.
+        failures: How often publishing failed for reasons that may pass.
+        failing_since: Since when.
+        retry_at: When to try again.
+    """
+
+    shape: Shape | None = None
+    since: float = 0.0
+    touched: float = 0.0
+    changes: int = 0
+    is_unstable: bool = False
+    not_before: float = 0.0
+    failures: int = 0
+    failing_since: float = 0.0
+    retry_at: float = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a draft."""
+        return self.shape is not None
+
+    @property
+    def due(self) -> float | None:
+        """When something is to be done if nothing happens until then."""
+        if self.shape is None:
+            return None
+        return max(_plan(self.shape, self)[0], self.not_before, self.retry_at)
+
+    # ── Events ────────────────────────────────────────────────────────────────────────────────────
+
+    def on_change(self, shape: Shape, now: float, *, unstable: bool = False) -> Session:
+        """The client has written or truncated."""
+        return replace(
+            self,
+            shape=shape,
+            since=self.since if self.is_open else now,
+            touched=now,
+            changes=self.changes + 1,
+            is_unstable=unstable or self.is_unstable,
+            not_before=0.0,
+        )
+
+    def on_commit(self, now: float) -> Session:
+        """The client has asked to make durable what it wrote."""
+        return replace(self, is_unstable=False, touched=now) if self.is_unstable else self
+
+    def on_recovered(self, shape: Shape, now: float) -> Session:
+        """The draft was found in the spool of an earlier server."""
+        wait = 0.0 if shape.is_append else RECOVERED_QUIET_S
+        return Session(shape, now, now, changes=1, not_before=now + wait)
+
+    def on_close(self, now: float) -> Act:
+        """The client asks for attributes, which may be its close."""
+        if self.shape is None or self.is_unstable or self.retry_at > now:
+            return Act.NOTHING
+        if self.shape.is_append:
+            return _closed_append(self.shape)
+        return Act.HOLD if _looks_complete(self.shape) else Act.NOTHING
+
+    def on_hold_over(self, changes: int) -> Act:
+        """`HOLD_S` have passed since a close; `changes` were counted then."""
+        if self.shape is None or self.changes > changes or not _looks_complete(self.shape):
+            return Act.NOTHING
+        return Act.PUBLISH_ALL
+
+    def on_time(self, now: float) -> Act:
+        """Time has passed."""
+        due = self.due
+        if self.shape is None or due is None or now < due:
+            return Act.NOTHING
+        if self.failures and now - self.failing_since >= RETRY_FOR_S:
+            return Act.REJECT
+        return _plan(self.shape, self)[1]
+
+    def on_settle(self) -> Act:
+        """Something takes the place of the file: publish what looks complete, keep the rest aside."""
+        if self.shape is None:
+            return Act.NOTHING
+        if self.shape.size == 0:
+            return Act.SHOW_TABLE
+        closed = _closed_append(self.shape) if self.shape.is_append else Act.NOTHING
+        return Act.PUBLISH_ALL if closed is Act.PUBLISH_ALL or _looks_complete(self.shape) else Act.REJECT
+
+    def on_drain(self) -> Act:
+        """The server stops: publish what is complete, the log keeps the rest."""
+        if self.shape is None:
+            return Act.NOTHING
+        if self.shape.is_append:
+            return Act.PUBLISH_WHOLE_ROWS if self.shape.has_rows else Act.NOTHING
+        return Act.PUBLISH_ALL if _looks_complete(self.shape) else Act.NOTHING
+
+    def on_published(self, rest: Shape | None) -> Session:
+        """The draft is in the table, except for the beginning of a row."""
+        if rest is None:
+            return Session(changes=self.changes)
+        return Session(rest, self.touched, self.touched, self.changes, self.is_unstable)
+
+    def on_failed(self, now: float) -> Session:
+        """Publishing failed for a reason that may pass."""
+        since = self.failing_since if self.failures else now
+        wait = min(2.0**self.failures, _LONGEST_RETRY_S)
+        return replace(self, failures=self.failures + 1, failing_since=since, retry_at=now + wait)
+
+
+def _closed_append(shape: Shape) -> Act:
+    if shape.ending is not Ending.BROKEN:
+        return Act.PUBLISH_ALL
+    return Act.PUBLISH_WHOLE_ROWS if shape.has_rows else Act.NOTHING
+
+
+def _looks_complete(shape: Shape) -> bool:
+    if shape.is_append or shape.size == 0 or shape.is_cautious:
+        return False
+    return shape.ending is Ending.WHOLE or (shape.ending is Ending.TAIL and shape.size % _PAGE != 0)
+
+
+def _plan(shape: Shape, state: Session) -> tuple[float, Act]:
+    """Return when to do what if nothing happens."""
+    give_up = state.touched + GIVE_UP_S
+    if shape.size == 0:
+        return give_up, Act.SHOW_TABLE
+    if state.is_unstable and shape.ending is not Ending.BROKEN and not shape.cuts_row:
+        return give_up, Act.PUBLISH_ALL
+    if shape.is_append and shape.has_rows:
+        longest = BULK_LONGEST_S if shape.added > _BULK else APPEND_LONGEST_S
+        return min(state.touched + APPEND_QUIET_S, state.since + longest), Act.PUBLISH_WHOLE_ROWS
+    if shape.ending is Ending.BROKEN or shape.cuts_row:
+        return give_up, Act.REJECT
+    if shape.is_append:
+        return state.touched + TAIL_QUIET_S, Act.PUBLISH_ALL
+    quiet = TAIL_QUIET_S if shape.ending is Ending.TAIL else REWRITE_QUIET_S
+    return state.touched + (CAUTIOUS_QUIET_S if shape.is_cautious else quiet), Act.PUBLISH_ALL
+
+
+# ── A name without a file ─────────────────────────────────────────────────────────────────────────
+
+REMOVED_GRACE_S = 1.0
+MOVED_GRACE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A view that a client has removed or moved away: nobody sees it.
+
+    Attributes:
+        mount: Who did it.
+        is_removed: Whether it was removed, which deletes all rows, or moved away, which does not.
+        since: When.
+    """
+
+    mount: bytes
+    is_removed: bool
+    since: float
+
+    @property
+    def due(self) -> float:
+        """When the rows are deleted, or the view is shown again."""
+        return self.since + (REMOVED_GRACE_S if self.is_removed else MOVED_GRACE_S)

@@ -1,0 +1,350 @@
+"""The steps of an edit that block: they run in threads, and what they return is applied on the event loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from lakehouse_platform.errors import (
+    CommitOutcomeUnknownError,
+    InfrastructureError,
+    LakehouseError,
+    RowError,
+)
+from lakehouse_platform.nfs.content import Content
+from lakehouse_platform.nfs.edits.classify import classify
+from lakehouse_platform.nfs.edits.client import CACHED_S, Client
+from lakehouse_platform.nfs.edits.draft import chunks, equal_until, shared_until
+from lakehouse_platform.nfs.edits.edit import Edit, Publication
+from lakehouse_platform.nfs.edits.gaps import Gap
+from lakehouse_platform.nfs.edits.publish import landed_sequence, publish
+from lakehouse_platform.nfs.edits.rejected import Refusal, Rejected
+from lakehouse_platform.nfs.edits.session import Hole, Shape
+from lakehouse_platform.nfs.edits.spool import RecordKind, Spool
+from lakehouse_platform.nfs.edits.view import View
+from lakehouse_platform.nfs.operations import NfsError, Status
+from lakehouse_platform.nfs.tree.image import Image
+from lakehouse_platform.store.commit import AppTransaction
+
+_LOG = logging.getLogger(__name__)
+# A writer that keeps the file open would fill the spool with what is published.
+_LONG_LOG = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a change has made.
+
+    Attributes:
+        edit: The edit that it went into.
+        shape: What its draft looks like; None if nothing changed.
+        error: Why the change is refused, and the edit with it.
+        published: Whether an attempt of before was found to have landed.
+    """
+
+    edit: Edit
+    shape: Shape | None = None
+    error: LakehouseError | NfsError | None = None
+    published: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A publication that has landed.
+
+    Attributes:
+        rest: What is left of the draft.
+        image: The image that the client's file now equals, if that was looked for: the log can go.
+    """
+
+    rest: Shape | None
+    image: Image | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A publication that has not landed, as far as is known.
+
+    Attributes:
+        error: Why.
+        may_pass: Whether to try again.
+    """
+
+    error: LakehouseError | NfsError
+    may_pass: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps, for the clients of one server; each is called while the client's lock is held.
+
+    Attributes:
+        spool: Where logs are made.
+        rejected: Where refused bytes are kept.
+        now_ns: Nanoseconds since 1970.
+    """
+
+    spool: Spool
+    rejected: Rejected
+    now_ns: Callable[[], int]
+
+    # ── Changing ──────────────────────────────────────────────────────────────────────────────────
+
+    def write(self, client: Client, offset: int, data: memoryview, now: float) -> Taken | None:
+        """Take a WRITE; None if it changes nothing.
+
+        Raises:
+            NfsError: FBIG, NOSPC, JUKEBOX; nothing changed.
+        """
+        published = _resolve(client)
+        edit = client.edit if client.is_open and not published else self._opened(client, offset, data, now)
+        if edit is None:
+            return None
+        try:
+            return Taken(edit, edit.write(offset, data), published=published)
+        except LakehouseError as error:
+            return Taken(edit, error=error, published=published)
+        except NfsError as error:
+            if client.is_open and not published:
+                # Half a file must not be published.
+                return Taken(edit, error=error)
+            if edit is not client.edit:
+                edit.drop()
+            raise
+
+    def truncate(self, client: Client, size: int) -> Taken | None:
+        """Cut the file; None if it has this size already.
+
+        Raises:
+            NfsError: INVAL, NOSPC; nothing changed.
+        """
+        published = _resolve(client)
+        known = client.edit if client.is_open else client.ghost
+        content = known.draft.peek() if known else self.told(client)
+        if size == content.size:
+            return None
+        if size > content.size:
+            raise NfsError(Status.INVAL, "the file can only grow by writing rows")
+        edit = known or Edit.begin(self.spool, client.mount, client.view, self.told(client))
+        if not edit.ends_row(size):
+            if edit is not known:
+                edit.drop()
+            raise NfsError(Status.INVAL, f"a file of {size} bytes would end in the middle of a row")
+        return _cut(edit, size, published)
+
+    def fill(self, client: Client, gap: Gap) -> Taken:
+        """Begin to overwrite what was removed or moved away."""
+        edit = gap.edit or Edit.begin(self.spool, client.mount, client.view, gap.image)
+        edit.note_published()
+        edit.log.note(RecordKind.CREATED, facts={"mount": client.mount.hex()})
+        taken = _cut(edit, 0, published=False)
+        edit.log.sync()
+        return taken
+
+    def _opened(self, client: Client, offset: int, data: memoryview, now: float) -> Edit | None:
+        """Return the edit that a WRITE outside a draft goes into; None if it changes nothing."""
+        sights = client.sights(self.told(client), now)
+        opened = classify(offset, data, [sight for sight, _ in sights])
+        if opened is None:
+            return None
+        based_on = sights[opened.index][1]
+        if isinstance(based_on, Edit):
+            return based_on
+        return Edit.begin(self.spool, client.mount, client.view, based_on)
+
+    def told(self, client: Client) -> Image:
+        """Return the image that a client was told last, the newest if that is not known."""
+        if client.told is not None:
+            return client.told
+        images = client.view.images
+        newest = images.current() or images.refresh()
+        version = client.told_version
+        if version is None or version == newest.version:
+            return newest
+        try:
+            return images.at(version)
+        except LakehouseError:
+            _LOG.warning("version %d that a client was told cannot be read any more", version)
+            return newest
+
+    # ── Publishing ────────────────────────────────────────────────────────────────────────────────
+
+    def publish(self, client: Client, whole_rows: bool) -> Published | Failed:
+        """Commit a client's draft, or of an append only the whole rows."""
+        edit = client.edit
+        assert edit is not None  # noqa: S101 - a session that is open has one
+        try:
+            if not _resolve(client):
+                stop = edit.rows_end if whole_rows else edit.draft.size
+                version = publish(client.view, edit.publication(stop), edit.image)
+                rest = edit.published(version)
+            else:
+                rest = None
+        except (InfrastructureError, CommitOutcomeUnknownError, NfsError) as error:
+            return Failed(error, may_pass=True)
+        except LakehouseError as error:
+            edit.not_published()
+            return Failed(error, may_pass=False)
+        image = self._after(client.view, edit)
+        if rest is None and image is not None and edit.log.size > _LONG_LOG and _shows(image, edit):
+            return Published(rest, image)
+        return Published(rest)
+
+    def replace(self, client: Client, moved: Gap | None, content: Content, now: float) -> Image:
+        """Commit a file that takes the place of the view; return the newest image.
+
+        Raises:
+            LakehouseError: It does not fit, or others changed the same rows; its bytes are kept.
+        """
+        base, names, image = self._replaced(client, moved, now)
+        transaction = AppTransaction(_replace_id(client, image, content), 1)
+        try:
+            publish(client.view, Publication(base, names, content, transaction), image)
+        except LakehouseError as error:
+            self.rejected.keep(
+                client.view.key, chunks(content, 0, content.size), refusal_of(error), self.now_ns()
+            )
+            raise
+        return client.view.images.refresh()
+
+    def _replaced(
+        self, client: Client, moved: Gap | None, now: float
+    ) -> tuple[Content, tuple[str, ...], Image]:
+        """Return what the maker of a new file had before its eyes."""
+        ghost = client.ghost
+        if moved is not None and moved.edit is not None:
+            ghost = moved.edit
+        if ghost is not None:
+            return ghost.base, ghost.names, ghost.image
+        image = moved.image if moved is not None else self._before_eyes(client, now)
+        return image, tuple(image.schema.names), image
+
+    def _after(self, view: View, edit: Edit) -> Image | None:
+        """Do what can also be done later: note the publication, and show it."""
+        try:
+            edit.note_published()
+            return view.images.refresh()
+        except (LakehouseError, NfsError) as error:
+            _LOG.warning("after publishing %s: %s", view.table.name, error)
+            return None
+
+    # ── Refusing ──────────────────────────────────────────────────────────────────────────────────
+
+    def reject(self, view: View, edit: Edit, error: LakehouseError | NfsError) -> str:
+        """Keep the bytes of an edit that are not published aside; return the name under which."""
+        try:
+            return self.rejected.keep(view.key, edit.parts(), refusal_of(error), self.now_ns())
+        except OSError as full:
+            _LOG.error("a refused edit cannot be copied (%s): it is kept in the spool", full.strerror)
+            edit.log.set_aside()
+            return ""
+
+    def revert(self, edit: Edit) -> bool:
+        """Go back to what an edit published last; tell whether that could be done."""
+        if edit.version is None:
+            return False
+        try:
+            edit.revert()
+        except NfsError as error:
+            _LOG.warning("an edit could not be reverted: %s", error)
+            return False
+        return True
+
+    # ── Names ─────────────────────────────────────────────────────────────────────────────────────
+
+    def remove(self, client: Client, now: float) -> Gap:
+        """Begin to remove the view.
+
+        Raises:
+            NfsError: NOSPC.
+        """
+        image = self._before_eyes(client, now)
+        edit = client.ghost or Edit.begin(self.spool, client.mount, client.view, image)
+        edit.note_published()
+        edit.log.note(RecordKind.REMOVED)
+        edit.log.sync()
+        return Gap(client.view, Hole(client.mount, is_removed=True, since=now), image, edit)
+
+    def move(self, client: Client, now: float) -> Gap:
+        """Begin to move the view to another name."""
+        image = self._before_eyes(client, now)
+        return Gap(client.view, Hole(client.mount, is_removed=False, since=now), image, client.ghost)
+
+    def _before_eyes(self, client: Client, now: float) -> Image:
+        """Return the image that a client sees, as far as it is known."""
+        if client.ghost is not None:
+            return client.view.images.refresh()
+        if client.read is not None and now < client.read[1] + CACHED_S:
+            # It read this, and was perhaps told a newer one only by the way.
+            return client.read[0]
+        return self.told(client)
+
+    def delete_rows(self, gap: Gap) -> None:
+        """Delete all rows of a view that was removed."""
+        assert gap.edit is not None  # noqa: S101 - only a removal is followed by this
+        try:
+            gap.view.table.delete_all(transaction=AppTransaction(gap.edit.app_id, gap.edit.sequence + 1))
+            gap.view.images.refresh()
+        except LakehouseError as error:
+            self.rejected.say(
+                gap.view.key, f"data.csv was removed, but its rows remain: {error}", self.now_ns()
+            )
+
+
+def refusal_of(error: LakehouseError | NfsError) -> Refusal:
+    """Return what is told about an error."""
+    if isinstance(error, RowError):
+        return Refusal(error.message, error.code, error.line, error.column)
+    if isinstance(error, LakehouseError):
+        return Refusal(error.message, error.code)
+    return Refusal(str(error), error.status.name.lower())
+
+
+def _shows(image: Image, edit: Edit) -> bool:
+    """Tell whether an image is, to the byte, what an edit has appended to its own image."""
+    old, base = edit.image, edit.base
+    if image.size != base.size or tuple(image.segments)[: len(old.segments)] != tuple(old.segments):
+        return False
+    if image.schema != old.schema or shared_until(old, base, 0, old.size) != old.size:
+        return False
+    return equal_until(image, base, old.size, base.size) == base.size
+
+
+def _resolve(client: Client) -> bool:
+    """Find out whether an attempt whose outcome is not known has landed; tell whether it has.
+
+    Raises:
+        NfsError: JUKEBOX: the storage does not answer.
+    """
+    edit = client.edit
+    if edit is None or edit.attempt is None:
+        return False
+    try:
+        landed = landed_sequence(client.view, edit.app_id) > edit.sequence
+        version = client.view.table.version() if landed else 0
+    except LakehouseError as error:
+        raise NfsError(Status.JUKEBOX, str(error)) from error
+    if not landed:
+        edit.not_published()
+        return False
+    edit.published(version)
+    return True
+
+
+def _cut(edit: Edit, size: int, published: bool) -> Taken:
+    try:
+        return Taken(edit, edit.truncate(size), published=published)
+    except LakehouseError as error:
+        return Taken(edit, error=error, published=published)
+
+
+def _replace_id(client: Client, image: Image, content: Content) -> str:
+    """Return the id of a renaming, the same if the client asks again after a restart of the server."""
+    digest = blake2b(
+        f"{client.mount.hex()} {client.view.key.hex()} {image.version} ".encode(), digest_size=16
+    )
+    for data in chunks(content, 0, content.size):
+        digest.update(data)
+    return f"lakehouse-nfs-{digest.hexdigest()}"

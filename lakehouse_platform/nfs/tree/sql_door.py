@@ -1,0 +1,98 @@
+"""Read-only SQL for one table's directory: the table as `data`, its neighbours under their names, nothing else."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakehouse_platform.errors import InvalidSqlError, QueryLimitError, TableNotFoundError
+from lakehouse_platform.store.engine import open_table
+from lakehouse_platform.store.limits import sql_limits
+from lakehouse_platform.store.sql import SqlResult, run_sql
+from lakehouse_platform.store.table import Table
+from lakehouse_platform.text.csv_write import csv_header, csv_rows
+from lakehouse_platform.text.json_write import table_to_json
+
+# What a query makes is held in memory and on the client's side in its page cache.
+MOST_RESULT_BYTES = 256 << 20
+
+TABLE_ALIAS = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDoor:
+    """Runs queries for one table. Blocking: call it in a thread.
+
+    Attributes:
+        table: The table of the directory.
+        neighbours: Names the tables that may be read beside it.
+        locate: Returns a neighbour by name.
+    """
+
+    table: Table
+    neighbours: Callable[[], Sequence[str]]
+    locate: Callable[[str], Table]
+
+    def run(self, text: bytes) -> SqlResult:
+        """Run one query.
+
+        Raises:
+            InvalidSqlError, SqlNotAllowedError, TableNotFoundError: See `run_sql`.
+        """
+        try:
+            query = text.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidSqlError("The query is not UTF-8 text.") from error
+        return run_sql(query, self._open, sql_limits(self.table.config), names=self._names)
+
+    def _names(self) -> list[str]:
+        return sorted({TABLE_ALIAS, self.table.name, *self.neighbours()})
+
+    def _open(self, name: str) -> Any:
+        if name in {TABLE_ALIAS, self.table.name}:
+            return open_table(self.table.location)
+        if name not in self.neighbours():
+            raise TableNotFoundError(
+                f"There is no table {name!r} here; there is {', '.join(self._names())}.", table=name
+            )
+        return open_table(self.locate(name).location)
+
+
+def result_csv(result: SqlResult) -> bytes:
+    """Return a result as CSV with a header line.
+
+    Raises:
+        QueryLimitError: It is too big for a file of the mount.
+    """
+    out = io.BytesIO()
+    out.write(csv_header(result.schema))
+    for batch in result.reader():
+        out.write(csv_rows(batch))
+        _check_size(out.tell())
+    return out.getvalue()
+
+
+def result_json(result: SqlResult) -> bytes:
+    """Return a result as one JSON array.
+
+    Raises:
+        QueryLimitError: It is too big for a file of the mount.
+    """
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for batch in result.reader():
+        batches.append(batch)
+        size += batch.nbytes
+        _check_size(size)
+    return table_to_json(batches).encode()
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_RESULT_BYTES:
+        raise QueryLimitError(
+            f"The result is larger than {MOST_RESULT_BYTES >> 20} MiB: add a LIMIT, or use `lakehouse query`."
+        )

@@ -1,0 +1,1 @@
+"""The mount through a real Linux kernel client."""

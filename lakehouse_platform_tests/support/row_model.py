@@ -1,0 +1,137 @@
+"""What a table must hold after edits: rows with their counts, and what each edit changes in them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Rows: TypeAlias = Counter[bytes]
+HEADER = b"id,text,number\n"
+_ROW = re.compile(rb'(?:[^"\n]|"[^"]*")+\n?')
+_QUOTED = re.compile(r'[",\n\r]')
+
+
+def line(number: int, text: str | None, value: int | None = None) -> bytes:
+    """Return a row as the mount shows it."""
+    shown = "" if text is None else f'"{text.replace(chr(34), chr(34) * 2)}"' if _is_quoted(text) else text
+    return f"{number},{shown},{'' if value is None else value}\n".encode()
+
+
+def _is_quoted(text: str) -> bool:
+    return not text or bool(_QUOTED.search(text))
+
+
+def rows_of(content: bytes) -> list[bytes]:
+    """Return the rows of a file, without its header; the last may lack its line end."""
+    assert content.startswith(HEADER), content[:40]
+    return [match.group() for match in _ROW.finditer(content, len(HEADER))]
+
+
+def key_of(row: bytes) -> bytes:
+    """Return a row's key."""
+    return row[: row.index(b",")]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What one client did, or somebody beside the mount.
+
+    Attributes:
+        what: For a report.
+        removed: Rows that it takes away.
+        added: Rows that it adds.
+        deletes_all: Whether it deletes whatever is there.
+        refused: Whether the client was told that it failed.
+        must_fail: Whether it is wrong whatever others do.
+        is_foreign: Whether it goes past the mount, so that it never conflicts.
+        versions: How many commits it is known to have made.
+        may_keep: Whether its bytes have to be in `.rejected` if it is refused.
+    """
+
+    what: str
+    removed: Rows = field(default_factory=Counter[bytes])
+    added: Rows = field(default_factory=Counter[bytes])
+    deletes_all: bool = False
+    refused: bool = False
+    must_fail: bool = False
+    is_foreign: bool = False
+    versions: int | None = None
+    keeps: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way in which edits may have ended.
+
+    Attributes:
+        rows: What the table holds.
+        versions: How many commits were made.
+        lost: Edits that changed nothing because they were refused.
+    """
+
+    rows: Rows
+    versions: int
+    lost: tuple[Edit, ...] = ()
+
+
+def outcomes(before: Rows, edits: Sequence[Sequence[Edit]], *, is_keyed: bool) -> Iterator[Outcome]:
+    """Yield every way in which clients' edits may end; each client's edits keep their order."""
+    for order in _orders([list(some) for some in edits]):
+        yield from _applied(Outcome(before, 0), order, is_keyed)
+
+
+def _orders(edits: list[list[Edit]]) -> Iterator[list[Edit]]:
+    left = [number for number, some in enumerate(edits) if some]
+    if not left:
+        yield []
+    for number in left:
+        rest = [some[1:] if at == number else some for at, some in enumerate(edits)]
+        for order in _orders(rest):
+            yield [edits[number][0], *order]
+
+
+def _applied(so_far: Outcome, order: Sequence[Edit], is_keyed: bool) -> Iterator[Outcome]:
+    if not order:
+        yield so_far
+        return
+    for after in _after(so_far, order[0], is_keyed):
+        yield from _applied(after, order[1:], is_keyed)
+
+
+def _after(so_far: Outcome, edit: Edit, is_keyed: bool) -> Iterator[Outcome]:
+    if edit.refused:
+        yield Outcome(so_far.rows, so_far.versions, (*so_far.lost, edit))
+        return
+    if edit.deletes_all:
+        yield _changed(so_far, edit, Counter())
+        return
+    conflict = Outcome(so_far.rows, so_far.versions, (*so_far.lost, edit))
+    missing = edit.removed - so_far.rows
+    rest = (so_far.rows - edit.removed) + edit.added
+    if is_keyed and _doubles(rest):
+        yield conflict
+    elif not missing or edit.is_foreign or not edit.added:
+        yield _changed(so_far, edit, rest)
+    else:
+        yield conflict
+        if _may_be_deletes(missing, edit.added):
+            yield _changed(so_far, edit, rest)
+
+
+def _changed(so_far: Outcome, edit: Edit, rows: Rows) -> Outcome:
+    made = int(rows != so_far.rows) if edit.versions is None else edit.versions
+    return Outcome(rows, so_far.versions + made, so_far.lost)
+
+
+def _doubles(rows: Rows) -> bool:
+    keys = Counter(key_of(row) for row in rows.elements())
+    return any(count > 1 for count in keys.values())
+
+
+def _may_be_deletes(missing: Rows, added: Rows) -> bool:
+    """Tell whether rows that others took away too may count as deleted, not as changed."""
+    changed = {key_of(row) for row in added}
+    return not any(key_of(row) in changed for row in missing)

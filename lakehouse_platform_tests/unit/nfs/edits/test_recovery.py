@@ -1,0 +1,255 @@
+"""What a killed server had acknowledged, when the next one runs; what a stopped one leaves; what does not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from lakehouse_platform.errors import RowError
+from lakehouse_platform.nfs.edits import steps
+from lakehouse_platform.nfs.operations import NfsError, Stable, Status
+from lakehouse_platform.store.commit import AppTransaction
+from lakehouse_platform.store.log import list_log, read_commit
+from lakehouse_platform.store.table import Table
+from lakehouse_platform_tests.support.editing import PEOPLE_FILE as START
+from lakehouse_platform_tests.support.editing import Bench, Running
+
+Story = Callable[[Running], Coroutine[None, None, None]]
+
+
+# ── Restarts ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_append_that_was_not_published_is_after_a_restart(tell: Callable[[Story], None]) -> None:
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await client.append(b"4,n4,34\n")
+
+    async def after(run: Running) -> None:
+        await run.wait(0.3)
+        assert run.shown() == START + b"4,n4,34\n"
+        client = run.mount(1)
+        client.cached = START
+        await client.append(b"4,n4,34\n")
+        await client.getattr()
+        await run.wait(1)
+        assert run.shown() == START + b"4,n4,34\n"
+
+    tell(before)
+    tell(after)
+
+
+def test_what_was_published_is_not_published_again_after_a_restart(tell: Callable[[Story], None]) -> None:
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await client.append(b"4,n4,34\n")
+        await run.wait(0.3)
+
+    async def after(run: Running) -> None:
+        version = run.version
+        await run.wait(11)
+        client = run.mount(1)
+        client.cached = START
+        await client.append(b"4,n4,34\n")
+        await client.append(b"5,n5,35\n")
+        await client.getattr()
+        assert run.version == version + 1
+        assert run.shown() == START + b"4,n4,34\n5,n5,35\n"
+
+    tell(before)
+    tell(after)
+
+
+def test_an_overwrite_waits_for_its_client_after_a_restart(tell: Callable[[Story], None]) -> None:
+    new = b"id,name,age\n1,n1,31\n7,n7,37\n8,n8,38\n"
+
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await client.overwrite(new[:28])
+
+    async def after(run: Running) -> None:
+        await run.wait(5)
+        assert run.shown() == START
+        client = run.mount(1)
+        await client.write(0, new)
+        await client.getattr()
+        assert run.shown() == new
+
+    tell(before)
+    tell(after)
+
+
+def test_a_removal_is_finished_after_a_restart(tell: Callable[[Story], None]) -> None:
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await run.editor.remove(client.id, run.view)
+
+    async def after(run: Running) -> None:
+        await run.wait(1.1)
+        assert run.rows() == []
+
+    tell(before)
+    tell(after)
+
+
+def test_a_removal_that_was_finished_is_forgotten_after_a_restart(
+    tell: Callable[[Story], None], table: Table, bench: Bench
+) -> None:
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await run.editor.remove(client.id, run.view)
+        (log,) = (path for path in (bench.state / "spool").iterdir() if path.stat().st_size > 100)
+        # The server dies behind the commit.
+        table.delete_all(transaction=AppTransaction(f"lakehouse-nfs-{log.stem}", 1))
+
+    async def after(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await client.overwrite(START)
+        await client.getattr()
+        assert run.shown() == START
+
+    tell(before)
+    tell(after)
+
+
+def test_unstable_writes_sent_again_to_the_next_server_are_taken_once(tell: Callable[[Story], None]) -> None:
+    new = START + b"".join(b"%d,x,1\n" % number for number in range(4, 900))
+
+    async def send(run: Running) -> None:
+        client = run.mount(1)
+        for start in (4096, 0, 8192):
+            await client.write(start, new[start : start + 4096], Stable.UNSTABLE)
+
+    async def before(run: Running) -> None:
+        await run.mount(1).read()
+        await send(run)
+
+    async def after(run: Running) -> None:
+        version = run.version
+        await run.wait(0.5)
+        await send(run)
+        client = run.mount(1)
+        await run.editor.commit(client.id, run.view)
+        await client.getattr()
+        await run.wait(20)
+        assert (run.shown(), run.version) == (new, version + 1)
+
+    tell(before)
+    tell(after)
+
+
+def test_a_stopped_server_publishes_whole_rows_and_keeps_the_rest(tell: Callable[[Story], None]) -> None:
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await client.append(b"4,n4,34\n5,n")
+        await run.editor.drain()
+        assert len(run.rows()) == 4
+
+    async def after(run: Running) -> None:
+        client = run.mount(1)
+        client.cached = START + b"4,n4,34\n5,n"
+        await client.append(b"5,35\n")
+        await client.getattr()
+        assert run.shown() == START + b"4,n4,34\n5,n5,35\n"
+
+    tell(before)
+    tell(after)
+
+
+def test_the_edit_of_a_table_that_is_gone_is_kept_aside(tell: Callable[[Story], None], table: Table) -> None:
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await client.append(b"4,n4,34\n")
+
+    async def after(run: Running) -> None:
+        assert run.rejected() == [b"4,n4,34\n"]
+        assert "not there any more" in run.last_error()
+
+    tell(before)
+    table.drop()
+    tell(after)
+
+
+def test_many_edits_leave_few_names_in_the_table(tell: Callable[[Story], None], table: Table) -> None:
+    async def story(run: Running) -> None:
+        for number in range(10, 16):
+            await run.mount().echo(b"%d,x,1\n" % number)
+            await run.wait(61)
+
+    tell(story)
+    tell(story)
+    actions = [a for v in list_log(table.location).commits for a in read_commit(table.location, v)]
+    names = {action["txn"]["appId"] for action in actions if "txn" in action}
+    assert len(table.scan().to_pylist()) == 15
+    assert len(names) <= 4, json.dumps(sorted(names))
+
+
+def test_a_steady_writer_goes_on_after_a_wrong_row(tell: Callable[[Story], None]) -> None:
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.read()
+        await client.append(b"4,n4,34\n")
+        await run.wait(0.3)
+        good = client.cached
+        with pytest.raises(RowError):
+            await client.append(b"5,n5,wrong\n")
+        await run.wait(3)
+        client.cached = good
+        await client.append(b"6,n6,36\n")
+        await run.wait(0.3)
+        assert run.shown() == START + b"4,n4,34\n6,n6,36\n"
+        assert run.rejected() == [b"5,n5,wrong\n"]
+
+    tell(story)
+
+
+def test_the_log_of_a_writer_that_never_closes_does_not_grow_for_ever(
+    tell: Callable[[Story], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "_LONG_LOG", 1000)
+
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.read()
+        most = 0
+        for number in range(4, 60):
+            await client.append(b"%d,%s,1\n" % (number, b"x" * 50))
+            await run.wait(0.3)
+            most = max(most, run.editor.spool.used_bytes)
+        assert run.shown() == client.cached
+        assert most < 3000
+
+    tell(story)
+
+
+def test_a_full_spool_refuses_and_half_a_file_is_not_published(
+    bench: Bench, tell: Callable[[Story], None]
+) -> None:
+    bench.quota_bytes = 2000
+
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.read()
+        await run.editor.truncate(client.id, run.view, 0)
+        await client.write(0, b"id,name,age\n7,n7,37\n")
+        with pytest.raises(NfsError) as caught:
+            await client.write(20, b"8,n8,38\n" * 240)
+        assert caught.value.status is Status.NOSPC
+        await run.wait(3)
+        assert await client.read() == START
+        assert run.rejected() == [b"id,name,age\n7,n7,37\n"]
+        with pytest.raises(NfsError) as caught:
+            await client.write(1 << 40, b"x")
+        assert caught.value.status is Status.FBIG
+
+    tell(story)

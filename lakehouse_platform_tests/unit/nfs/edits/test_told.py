@@ -1,0 +1,31 @@
+"""What clients were told outlives the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakehouse_platform.nfs.edits.told import ToldStore
+
+DAY_NS = 24 * 3600 * 10**9
+
+
+def test_the_newest_version_is_known_to_the_next_server_even_if_the_first_was_killed(tmp_path: Path) -> None:
+    first = ToldStore(tmp_path)
+    first.put(b"m", b"v", 3, 0)
+    first.put(b"m", b"v", 4, 1)
+    second = ToldStore(tmp_path)
+    assert second.get(b"m", b"v") == 4
+    assert second.get(b"m", b"w") is None
+    first.close()
+    second.close()
+
+
+def test_clients_are_forgotten_when_they_go_or_stay_away(tmp_path: Path) -> None:
+    told = ToldStore(tmp_path)
+    told.put(b"gone", b"v", 1, 0)
+    told.put(b"away", b"v", 1, 0)
+    told.put(b"here", b"v", 1, 8 * DAY_NS)
+    told.forget(b"gone")
+    told.forget_old(8 * DAY_NS)
+    assert [told.get(mount, b"v") for mount in (b"gone", b"away", b"here")] == [None, None, 1]
+    told.close()
