@@ -57,8 +57,8 @@ class MountOptions:
     uid: int | None = None
     gid: int | None = None
     cache_bytes: int = 8 << 30
-    scratch_bytes: int = 1 << 30
-    scratch_files: int = 10_000
+    scratch_bytes: int = 16 << 30
+    scratch_files: int = 100_000
     spool_bytes: int = 16 << 30
 
 

@@ -109,10 +109,19 @@ class FileTree(Filesystem):
 
     def _look_up(self, at: At, name: bytes) -> Maybe[Found]:
         found = self._naming.quick(at, name)
-        return self._found(at, found) if found else self._look_up_later(at, name)
+        if found and self._is_known(found):
+            return self._found(at, found)
+        return self._look_up_later(at, name)
+
+    def _is_known(self, found: At) -> bool:
+        """Tell whether there is nothing to wait for: attributes of a view that is being edited are not told here."""
+        return self._reading.is_dirty(found) or self._reading.known_attributes(found) is not None
 
     async def _look_up_later(self, at: At, name: bytes) -> Found:
-        return self._found(at, await self._naming.find(at, name))
+        found = await self._naming.find(at, name)
+        if not self._is_known(found) and not is_directory(found, self._ctx):
+            await self._reading.content(found)  # libnfs would take missing attributes for zeros
+        return self._found(at, found)
 
     def _found(self, at: At, found: At) -> Found:
         attributes = self._reading.known_attributes(found)

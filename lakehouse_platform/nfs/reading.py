@@ -50,7 +50,7 @@ class Reading:
 
     def getattr(self, at: At) -> Attributes | Awaitable[Attributes]:
         """Return the attributes; waits where the size has to be found out, or for an edit to be published."""
-        if self._is_dirty(at):
+        if self.is_dirty(at):
             return self._closed(at)
         known = self.known_attributes(at)
         return self._found_out(at) if known is None else known
@@ -77,7 +77,8 @@ class Reading:
         """Return the bytes of a file."""
         return (await self._sight(at)).content
 
-    def _is_dirty(self, at: At) -> bool:
+    def is_dirty(self, at: At) -> bool:
+        """Tell whether a client is editing a view, so that its asking for attributes may be a close."""
         return _is_live(at) and self._ctx.editor.is_dirty(at.handle.mount, at.table.key)
 
     async def _closed(self, at: At) -> Attributes:
@@ -172,7 +173,7 @@ class Reading:
         if version is not None:
             image = at.table.known_image(version, FORMS[at.kind])
             return None if image is None else Sight(image, image.changed_ns)
-        if self._is_dirty(at):
+        if self.is_dirty(at):
             return None
         if edited := self._edited(at):
             return edited

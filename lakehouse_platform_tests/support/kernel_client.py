@@ -10,11 +10,16 @@ from lakehouse_platform.nfs.operations import Attributes, CreateMode, SetAttribu
 from lakehouse_platform_tests.support.nfs_client import MOUNT, NFS, NfsStatusError
 from lakehouse_platform_tests.support.nfs_xdr import Reader, opaque, sattr, u32, u64
 from lakehouse_platform_tests.support.simulated_server import SimulatedServer
+from lakehouse_platform_tests.support.virtual_time import START_SECONDS
 
 PAGE = 4096
 _HEADER_BYTES = 4 + 4 + 4 + 4 + 8 + 4  # record mark, xid, reply, accepted, no verifier, success
 _JUKEBOX_SECONDS = 5.0
 _MOST_READ = 1 << 16
+
+_NAMES = {
+    1: "GETATTR", 2: "SETATTR", 3: "LOOKUP", 6: "READ", 7: "WRITE", 8: "CREATE", 12: "REMOVE", 14: "RENAME", 21: "COMMIT",
+}  # fmt: skip
 
 Piece = tuple[int, bytes]
 
@@ -25,10 +30,15 @@ class KernelClient:
     Attributes:
         content: What is cached of data.csv.
         handle: Of data.csv, as it was looked up last.
+        sent: Data of all WRITEs.
+        log: What was asked and answered.
     """
 
-    def __init__(self, server: SimulatedServer, machine: bytes, chance: random.Random) -> None:
+    def __init__(
+        self, server: SimulatedServer, machine: bytes, chance: random.Random, log: list[str]
+    ) -> None:
         self._server = server
+        self.log = log
         self._machine = machine
         self._chance = chance
         self._xid = chance.getrandbits(31)
@@ -36,6 +46,7 @@ class KernelClient:
         self.directory = b""
         self.handle = b""
         self.content = b""
+        self.sent: list[bytes] = []
 
     async def mount(self) -> None:
         """Mount the table."""
@@ -68,13 +79,19 @@ class KernelClient:
 
     async def _operate(self, procedure: int, arguments: bytes) -> Reader:
         while True:
+            self._note(f"> {_NAMES.get(procedure, procedure)} {arguments[36:100]!r}")
             reply = await self._twice(NFS, procedure, arguments)
             status = Status(reply.u32())
+            self._note(f"< {_NAMES.get(procedure, procedure)} {status.name}")
             if not status:
                 return reply
             if status is not Status.JUKEBOX:
                 raise NfsStatusError(status)
             await asyncio.sleep(_JUKEBOX_SECONDS)
+
+    def _note(self, what: str) -> None:
+        now = asyncio.get_running_loop().time() - START_SECONDS
+        self.log.append(f"{now:8.3f} {self._machine.decode()} {what}")
 
     async def _lookup(self, directory: bytes, name: bytes) -> bytes:
         return (await self._operate(3, opaque(directory) + opaque(name))).opaque()
@@ -92,6 +109,7 @@ class KernelClient:
     async def write(self, handle: bytes, piece: Piece, stable: Stable) -> bytes:
         """Send one WRITE; return the verifier."""
         offset, data = piece
+        self.sent.append(data)
         reply = await self._operate(7, opaque(handle) + u64(offset) + u32(len(data), stable) + opaque(data))
         reply.wcc()
         assert reply.u32() == len(data)
@@ -138,20 +156,38 @@ class KernelClient:
             return
         while True:
             order = self._chance.sample(pieces, len(pieces))
-            if self._chance.random() < 0.5:
-                verifiers = [await self.write(handle, piece, Stable.UNSTABLE) for piece in order]
-            else:
-                verifiers = await self._at_once(handle, order)
-            if {await self.commit(handle)} == set(verifiers):
+            width = len(order) if self._chance.random() < 0.5 else 1
+            results = [
+                result
+                for at in range(0, len(order), width)
+                for result in await self._at_once(handle, order[at : at + width])
+            ]
+            taken = {result for result in results if isinstance(result, bytes)}
+            failed = [result for result in results if isinstance(result, NfsStatusError)]
+            if not taken and failed:
+                # Nothing to commit: the server waits so long for more of what it has refused.
+                await asyncio.sleep(2.1)
+                raise failed[0]
+            verifier = await self._commit_after(handle, failed)
+            if taken == {verifier}:
                 return
 
-    async def _at_once(self, handle: bytes, pieces: Sequence[Piece]) -> list[bytes]:
-        writes = [self.write(handle, piece, Stable.UNSTABLE) for piece in pieces]
-        results = await asyncio.gather(*writes, return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-        return [result for result in results if isinstance(result, bytes)]
+    async def _at_once(self, handle: bytes, pieces: Sequence[Piece]) -> list[bytes | NfsStatusError]:
+        async def one(piece: Piece) -> bytes | NfsStatusError:
+            try:
+                return await self.write(handle, piece, Stable.UNSTABLE)
+            except NfsStatusError as error:
+                return error
+
+        return await asyncio.gather(*map(one, pieces))
+
+    async def _commit_after(self, handle: bytes, failed: Sequence[NfsStatusError]) -> bytes:
+        """Commit what was taken; then report what was not."""
+        try:
+            return await self.commit(handle)
+        finally:
+            if failed:
+                raise failed[0]
 
     def wrote(self, content: bytes) -> None:
         """Note what the cache holds now; the next attributes that are asked for throw it away."""
@@ -159,9 +195,9 @@ class KernelClient:
 
     # ── Names ─────────────────────────────────────────────────────────────────────────────────────
 
-    async def create(self, name: bytes) -> bytes:
-        """Create a file with O_CREAT and return its handle."""
-        how = u32(CreateMode.UNCHECKED) + sattr(SetAttributes(mode=0o644))
+    async def create(self, name: bytes, *, empty: bool = False) -> bytes:
+        """Create a file with O_CREAT, and O_TRUNC if it is to be empty, and return its handle."""
+        how = u32(CreateMode.UNCHECKED) + sattr(SetAttributes(mode=0o644, size=0 if empty else None))
         reply = await self._operate(8, opaque(self.directory) + opaque(name) + how)
         handle = reply.maybe(reply.opaque)
         return handle or await self._lookup(self.directory, name)

@@ -44,22 +44,28 @@ class Edit:
         removed: Rows that it takes away.
         added: Rows that it adds.
         deletes_all: Whether it deletes whatever is there.
+        may_be_undone: Whether others may put something in the place of what was removed.
         refused: Whether the client was told that it failed.
         must_fail: Whether it is wrong whatever others do.
         is_foreign: Whether it goes past the mount, so that it never conflicts.
         versions: How many commits it is known to have made.
-        may_keep: Whether its bytes have to be in `.rejected` if it is refused.
+        sent: Bytes of its WRITEs: whole rows in them have to be in `.rejected` if it is refused.
+        client: Who did it.
+        status: What a refusal said.
     """
 
     what: str
     removed: Rows = field(default_factory=Counter[bytes])
     added: Rows = field(default_factory=Counter[bytes])
     deletes_all: bool = False
+    may_be_undone: bool = False
     refused: bool = False
     must_fail: bool = False
     is_foreign: bool = False
     versions: int | None = None
-    keeps: bool = True
+    sent: tuple[bytes, ...] = ()
+    client: int = -1
+    status: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +113,20 @@ def _after(so_far: Outcome, edit: Edit, is_keyed: bool) -> Iterator[Outcome]:
         return
     if edit.deletes_all:
         yield _changed(so_far, edit, Counter())
+        if edit.may_be_undone:
+            yield so_far
         return
     conflict = Outcome(so_far.rows, so_far.versions, (*so_far.lost, edit))
     missing = edit.removed - so_far.rows
     rest = (so_far.rows - edit.removed) + edit.added
     if is_keyed and _doubles(rest):
         yield conflict
-    elif not missing or edit.is_foreign or not edit.added:
+    elif not missing or edit.is_foreign:
         yield _changed(so_far, edit, rest)
     else:
         yield conflict
         if _may_be_deletes(missing, edit.added):
+            # Whether they were changed too, or are gone, only a key tells.
             yield _changed(so_far, edit, rest)
 
 

@@ -11,6 +11,7 @@ import selectors
 from collections.abc import Callable
 from typing import Any, cast
 
+START_SECONDS = 1000.0
 _LONGEST_STEP_SECONDS = 0.004
 
 
@@ -19,7 +20,7 @@ class _Skipping(selectors.DefaultSelector):  # pyright: ignore[reportUntypedBase
 
     def __init__(self) -> None:
         super().__init__()
-        self.time = 1000.0
+        self.time = START_SECONDS
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:

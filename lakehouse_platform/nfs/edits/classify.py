@@ -21,6 +21,8 @@ class Role(Enum):
     """It is the newest that this client has seen or written: bytes equal to it change nothing."""
     UNCOMMITTED = auto()
     """The client may send it again, to be committed, and has been told something newer by the way."""
+    SENT = auto()
+    """Only the very same bytes may come again, to be committed: the client has read something newer since."""
     EARLIER = auto()
     """Pages of it may be cached still, and come back with something appended."""
     LATER = auto()
@@ -63,9 +65,7 @@ def classify(offset: int, data: Buffer, sights: Sequence[Sight]) -> Opened | Non
         if reach == len(data):
             if sight.role is not Role.EARLIER:
                 return None
-        elif sight.role in {Role.NEWEST, Role.LATER} or _is_stale(
-            offset, data, sight.content, sights[0].content
-        ):
+        elif _continues(offset, data, sight, sights[0].content):
             return Opened(index, is_append=True)
     return Opened(0, is_append=False)
 
@@ -93,6 +93,12 @@ def _reach(offset: int, data: Buffer, content: Content) -> int | None:
     if there and joined(content, offset, there) != data[:there]:
         return None
     return there
+
+
+def _continues(offset: int, data: Buffer, sight: Sight, newest: Content) -> bool:
+    if sight.role in {Role.NEWEST, Role.LATER}:
+        return True
+    return sight.role is not Role.SENT and _is_stale(offset, data, sight.content, newest)
 
 
 def _is_stale(offset: int, data: Buffer, earlier: Content, newest: Content) -> bool:

@@ -118,11 +118,20 @@ class Client:
             found: list[tuple[Sight, Edit | Image]] = [(Sight(edit.base, Role.NEWEST), edit)]
         else:
             found = [(Sight(told, Role.NEWEST), told)]
-        if edit is not None and self.superseded_at is not None and now < self.superseded_at + CACHED_S:
-            role = Role.UNCOMMITTED if edit.is_uncommitted else Role.EARLIER
+        role = self._role_of_edit(now)
+        if edit is not None and role is not None:
             found.append((Sight(edit.base, role), edit))
         found += [(Sight(old, Role.EARLIER), old) for old, until in self.before if now < until]
         newest = self.view.images.current()
         if newest is not None and newest.version > told.version and self.ghost is None:
             found.append((Sight(newest, Role.LATER), newest))
         return found
+
+    def _role_of_edit(self, now: float) -> Role | None:
+        """Return how the client may still know its last edit after it was told a newer image; None if it cannot."""
+        edit, since = self.edit, self.superseded_at
+        if edit is None or since is None or now >= since + CACHED_S:
+            return None
+        if self.read is not None and self.read[1] >= since and self.read[0].version >= (edit.version or 0):
+            return Role.SENT if edit.is_uncommitted else None
+        return Role.UNCOMMITTED if edit.is_uncommitted else Role.EARLIER

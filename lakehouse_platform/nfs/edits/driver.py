@@ -131,6 +131,10 @@ class Driver:
             self.rejected.keep, client.view.key, [data], refusal_of(error), self._clocks.now_ns()
         )
         client.refusing = Refusing(NfsError(Status.IO, str(error)), name, now + REFUSING_S, False)
+        if client.state.shape is not None and client.state.shape.size == 0:
+            # What it was emptied for is refused, so it is not to stay empty.
+            await self._let_go(client)
+            client.state = Session(changes=client.state.changes)
         raise NfsError(Status.IO, str(error)) from error
 
     async def _do(self, client: Client, act: Act) -> None:
@@ -227,12 +231,11 @@ class Driver:
 
     async def _tick_gap(self, gap: Gap) -> None:
         client = self._client(gap.hole.mount, gap.view)
-        async with client.lock:
+        async with client.lock, self._order(gap.view):
             if self._gaps.get(gap.view.key) is not gap or self._clocks.now() < gap.hole.due:
                 return
             if gap.hole.is_removed:
-                async with self._order(gap.view):
-                    await self._thread(self._steps.delete_rows, gap)
+                await self._thread(self._steps.delete_rows, gap)
             await self._end_gap(gap.view.key)
 
     # ── Timers ────────────────────────────────────────────────────────────────────────────────────

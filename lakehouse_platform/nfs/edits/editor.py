@@ -93,11 +93,11 @@ class Editor(Driver):
         client = self._client(mount, view)
         async with client.lock:
             await self._refuse_late(client, offset, data)
-            taken = await self._thread(self._steps.write, client, offset, data, self._clocks.now())
-            await self._took(client, taken, unstable=stable is Stable.UNSTABLE)
-            edit = client.edit if client.is_open else None
-        if edit is not None and stable is not Stable.UNSTABLE:
-            await self._thread(edit.log.sync)
+            unstable = stable is Stable.UNSTABLE
+            taken = await self._thread(
+                self._steps.write, client, offset, data, self._clocks.now(), not unstable
+            )
+            await self._took(client, taken, unstable=unstable)
         return Written(len(data), Stable.UNSTABLE if stable is Stable.UNSTABLE else Stable.FILE_SYNC, None)
 
     async def truncate(self, mount: bytes, view: View, size: int) -> None:
@@ -120,15 +120,14 @@ class Editor(Driver):
 
     async def create(self, mount: bytes, view: View) -> None:
         """Make an empty file where the view was removed or moved away: an overwrite begins. Empties it otherwise."""
-        gap = self._gaps.get(view.key)
-        if gap is None:
-            return await self.truncate(mount, view, 0)
         client = self._client(mount, view)
-        async with client.lock:
-            self._gaps.close(view.key)
-            taken = await self._thread(self._steps.fill, client, gap)
-            await self._took(client, taken, unstable=False)
-        return None
+        async with client.lock, self._order(view):
+            gap = self._gaps.close(view.key)
+            if gap is not None:
+                taken = await self._thread(self._steps.fill, client, gap)
+                await self._took(client, taken, unstable=False)
+        if gap is None:
+            await self.truncate(mount, view, 0)
 
     async def commit(self, mount: bytes, view: View) -> None:
         """Make unstable WRITEs durable.
@@ -178,10 +177,10 @@ class Editor(Driver):
         async with client.lock:
             client.refusing = None
             await self._settle(client)
-            gap = self._gaps.get(view.key)
             async with self._order(view):
+                gap = self._gaps.get(view.key)
                 image = await self._thread(self._steps.replace, client, gap, content, self._clocks.now())
-            await self._end_gap(view.key)
+                await self._end_gap(view.key)
             await self._let_go(client)
             client.before, client.read = [], None
             client.note_told(image, self._clocks.now())
@@ -198,10 +197,10 @@ class Editor(Driver):
         """
         client = self._client(mount, view)
         async with client.lock:
-            if self._gaps.get(view.key) is not None:
-                raise NfsError(Status.NOENT)
             await self._settle(client)
-            self._open_gap(await self._thread(self._steps.remove, client, self._clocks.now()), client)
+            async with self._order(view):
+                self._check_there(view)
+                self._open_gap(await self._thread(self._steps.remove, client, self._clocks.now()), client)
 
     async def rename_away(self, mount: bytes, view: View) -> Image:
         """Move the view to another name and return the image that this name shows; rows stay.
@@ -211,17 +210,22 @@ class Editor(Driver):
         """
         client = self._client(mount, view)
         async with client.lock:
-            if self._gaps.get(view.key) is not None:
-                raise NfsError(Status.NOENT)
             await self._settle(client)
-            gap = await self._thread(self._steps.move, client, self._clocks.now())
-            self._open_gap(gap, client)
+            async with self._order(view):
+                self._check_there(view)
+                gap = await self._thread(self._steps.move, client, self._clocks.now())
+                self._open_gap(gap, client)
             return gap.image
+
+    def _check_there(self, view: View) -> None:
+        if self._gaps.get(view.key) is not None:
+            raise NfsError(Status.NOENT)
 
     async def rename_back(self, mount: bytes, view: View) -> None:
         """Move the view back to its name: nothing has changed."""
         del mount
-        await self._end_gap(view.key)
+        async with self._order(view):
+            await self._end_gap(view.key)
 
     # ── Life ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import blake2b
+from uuid import uuid4
 
 from lakehouse_platform.errors import (
+    CommitConflictError,
     CommitOutcomeUnknownError,
     InfrastructureError,
     LakehouseError,
@@ -25,6 +26,7 @@ from lakehouse_platform.nfs.edits.session import Hole, Shape
 from lakehouse_platform.nfs.edits.spool import RecordKind, Spool
 from lakehouse_platform.nfs.edits.view import View
 from lakehouse_platform.nfs.operations import NfsError, Status
+from lakehouse_platform.nfs.tree.calls import current_call
 from lakehouse_platform.nfs.tree.image import Image
 from lakehouse_platform.store.commit import AppTransaction
 
@@ -92,12 +94,23 @@ class Steps:
 
     # ── Changing ──────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, client: Client, offset: int, data: memoryview, now: float) -> Taken | None:
-        """Take a WRITE; None if it changes nothing.
+    def write(self, client: Client, offset: int, data: memoryview, now: float, stable: bool) -> Taken | None:
+        """Take a WRITE, on the disk if it is to be stable; None if it changes nothing.
 
         Raises:
             NfsError: FBIG, NOSPC, JUKEBOX; nothing changed.
         """
+        taken = self._written(client, offset, data, now)
+        edit = taken.edit if taken else client.edit if client.is_open else None
+        if not stable or edit is None or (taken and taken.error):
+            return taken
+        try:
+            edit.log.sync()
+        except NfsError as error:
+            return Taken(edit, error=error, published=taken is not None and taken.published)
+        return taken
+
+    def _written(self, client: Client, offset: int, data: memoryview, now: float) -> Taken | None:
         published = _resolve(client)
         edit = client.edit if client.is_open and not published else self._opened(client, offset, data, now)
         if edit is None:
@@ -199,10 +212,13 @@ class Steps:
             LakehouseError: It does not fit, or others changed the same rows; its bytes are kept.
         """
         base, names, image = self._replaced(client, moved, now)
-        transaction = AppTransaction(_replace_id(client, image, content), 1)
+        transaction = AppTransaction(_replace_id(), 1)
         try:
             publish(client.view, Publication(base, names, content, transaction), image)
         except LakehouseError as error:
+            # The same call as before a restart finds its own change where it looks for the old rows.
+            if isinstance(error, CommitConflictError) and landed_sequence(client.view, transaction.app_id):
+                return client.view.images.refresh()
             self.rejected.keep(
                 client.view.key, chunks(content, 0, content.size), refusal_of(error), self.now_ns()
             )
@@ -340,11 +356,6 @@ def _cut(edit: Edit, size: int, published: bool) -> Taken:
         return Taken(edit, error=error, published=published)
 
 
-def _replace_id(client: Client, image: Image, content: Content) -> str:
+def _replace_id() -> str:
     """Return the id of a renaming, the same if the client asks again after a restart of the server."""
-    digest = blake2b(
-        f"{client.mount.hex()} {client.view.key.hex()} {image.version} ".encode(), digest_size=16
-    )
-    for data in chunks(content, 0, content.size):
-        digest.update(data)
-    return f"lakehouse-nfs-{digest.hexdigest()}"
+    return f"lakehouse-nfs-{current_call().hex() or uuid4().hex}"
