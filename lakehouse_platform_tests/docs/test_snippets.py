@@ -10,7 +10,7 @@ from lakehouse_platform_tests.docs.snippets import blocks, matches, run_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-# What a test must not start: set-up of the machine, servers, mounts and what is done there, long campaigns, tools of git.
+# What a test must not start: set-up of the machine, servers, mounts and work in them, long campaigns, tools of git.
 NOT_RUN = (
     "sh .ci/",
     "LAKEHOUSE_URI=",
