@@ -119,7 +119,7 @@ class Context:
         moved = self.aliases.of(view.mount, view.table)
         if moved is None or self.aliases.filled(view.mount, view.table) is not None:
             return moved
-        return moved if self.editor.is_hole(view.mount, view.table) else None
+        return moved if self.editor.has_moved(view.mount, view.table) else None
 
     async def refused_files(self, at: At) -> dict[bytes, Kept]:
         """Return the files of `.errors` or `.rejected` by their names."""

@@ -257,7 +257,7 @@ class FileTree(Filesystem):
         async def again() -> Made:
             return self._changing.made(at, name)
 
-        return once(self._ctx.scratch, caller.call, act, again)
+        return once(self._ctx.scratch, self._ctx.editor, caller.call, act, again)
 
     def _once_gone(
         self, caller: Caller, at: At, act: Callable[[], Awaitable[Attributes]]
@@ -265,7 +265,7 @@ class FileTree(Filesystem):
         async def again() -> Attributes:
             return self._ctx.directory_attributes(at)
 
-        return once(self._ctx.scratch, caller.call, act, again)
+        return once(self._ctx.scratch, self._ctx.editor, caller.call, act, again)
 
     def _once_moved(
         self, caller: Caller, at: At, name: bytes, to: At, new_name: bytes
@@ -275,6 +275,7 @@ class FileTree(Filesystem):
 
         return once(
             self._ctx.scratch,
+            self._ctx.editor,
             caller.call,
             lambda: self._changing.rename(at, name, to, new_name),
             again,

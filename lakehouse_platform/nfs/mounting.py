@@ -67,7 +67,7 @@ def mount_command(target: Target, mountpoint: str, platform: Platform) -> list[s
         options = "anon,nolock,mtype=hard,casesensitive,lang=ansi,rsize=128,wsize=128,timeout=60"
         return ["mount", "-o", options, share, mountpoint]
     return [
-        *("mount", "-t", "nfs", "-o", ",".join(_options(target, platform))),
+        *("mount", "-t", "nfs", "-o", ",".join(mount_options(target, platform))),
         f"{target.host}:{target.export}",
         mountpoint,
     ]
@@ -161,7 +161,8 @@ def this_platform() -> Platform:
     return Platform.WINDOWS if sys.platform == "win32" else Platform.LINUX
 
 
-def _options(target: Target, platform: Platform) -> Sequence[str]:
+def mount_options(target: Target, platform: Platform) -> Sequence[str]:
+    """Return the options of the mount command on Linux or macOS."""
     shared = ("vers=3", f"port={target.port}", f"mountport={target.port}")
     sizes = (f"rsize={_TRANSFER}", f"wsize={_TRANSFER}")
     # Negative entries are not kept and attributes only for a second: others' changes show quickly.

@@ -6,12 +6,14 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lakehouse_platform.errors import MountFailedError
+from lakehouse_platform.nfs.mounting import Platform, this_platform
 
 _POLL_SECONDS = 0.05
 
@@ -38,14 +40,8 @@ class MountRecord:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the server's process runs."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:  # it runs, as another user
-            return True
-        return True
+        """Whether the server runs; another process may have its number since."""
+        return _is_server(self.pid, self.mountpoint)
 
     def stop(self, seconds: float) -> None:
         """End the server, which publishes what is complete and unmounts first.
@@ -103,6 +99,20 @@ class MountRegistry:
 
     def _path(self, mountpoint: str) -> Path:
         return self.directory / f"{hashlib.sha256(os.fsencode(mountpoint)).hexdigest()[:16]}.json"
+
+
+def _is_server(pid: int, mountpoint: str) -> bool:
+    """Tell by its command line whether a process is the server of a mount; one that ended has none, reaped or not."""
+    words = ("--mountpoint", mountpoint)
+    if this_platform() is not Platform.LINUX:
+        command = ["ps", "-ww", "-o", "command=", "-p", str(pid)]
+        listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
+        return " ".join(words) in listed.stdout
+    try:
+        line = os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return "\0".join((*words, "")) in line
 
 
 def _read(path: Path) -> MountRecord | None:

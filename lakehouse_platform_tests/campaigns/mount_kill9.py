@@ -20,6 +20,7 @@ from lakehouse_platform.store.table import Table
 from lakehouse_platform_tests.support.kernel_guest import KernelGuest, guest_image
 from lakehouse_platform_tests.support.mounted_lake import MountedLake
 
+_AT = "/mnt/killed"
 _APPENDER = """cd {directory}; i=1000
 while [ ! -e /tmp/stop ]; do
     i=$((i+1))
@@ -67,17 +68,17 @@ def run(directory: Path, guest: KernelGuest, kills: int, profile: str, chance: r
             ]
         )
     finally:
+        guest.run(f"touch /tmp/stop; umount -f -l {_AT}")
         lake.close()
 
 
 def _start_load(
     lake: MountedLake, guest: KernelGuest, profile: str, appended: Table, overwritten: Table
 ) -> None:
-    at = "/mnt/killed"
-    lake.mount(guest, profile, at)
+    lake.mount(guest, profile, _AT)
     guest.run("rm -f /tmp/stop /tmp/append* /tmp/overwr*")
     for name, script, table in (("append", _APPENDER, appended), ("overwrite", _OVERWRITER, overwritten)):
-        text = script.format(directory=f"{at}/{table.name}/data")
+        text = script.format(directory=f"{_AT}/{table.name}/data")
         guest.run(f"setsid bash -c {_quoted(text)} > /tmp/{name}-load.log 2>&1 &")
 
 

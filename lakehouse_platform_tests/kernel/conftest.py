@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from lakehouse_platform.store.location import Location
 from lakehouse_platform_tests.support.kernel_guest import KernelGuest, guest_image, missing_programs
 from lakehouse_platform_tests.support.mounted_lake import MountedLake, MountedTable
+from lakehouse_platform_tests.support.s3_server import S3Server
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +30,20 @@ def lake_mounted(guest: KernelGuest, tmp_path_factory: pytest.TempPathFactory) -
     try:
         for profile in ("sync", "bulk"):
             lake.mount(guest, profile, f"/mnt/{profile}")
+        yield lake
+    finally:
+        lake.close()
+
+
+@pytest.fixture(scope="session")
+def lake_on_s3(
+    guest: KernelGuest, s3: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MountedLake]:
+    """A lakehouse on a real S3 server, mounted in the guest at /mnt/s3."""
+    place = Location(s3.fresh_uri(), s3.options)
+    lake = MountedLake(Path(tmp_path_factory.mktemp("s3-state")), place)
+    try:
+        lake.mount(guest, "sync", "/mnt/s3")
         yield lake
     finally:
         lake.close()

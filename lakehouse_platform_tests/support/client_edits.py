@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from lakehouse_platform_tests.support.kernel_client import KernelClient, pages
+from lakehouse_platform.nfs.operations import Status
+from lakehouse_platform_tests.support.kernel_client import PAGE, KernelClient, pages
 from lakehouse_platform_tests.support.nfs_client import NfsStatusError
 from lakehouse_platform_tests.support.row_model import HEADER, Edit, key_of, line, rows_of
 
@@ -17,7 +18,7 @@ TEXTS = ["a", "", None, 'say "hi"', "two\nlines", "x,y", "ü" * 9, "long " * 30,
 SAME = line(0, "same", 0)
 _BAD = b"seven,x,1\n"
 # Longer than any time for which the server waits for the rest of a draft that may be whole.
-_UNHURRIED_SECONDS = 3.0
+_UNHURRIED_SECONDS, _RECOVERED_SECONDS = 3.0, 61.0
 
 
 @dataclass
@@ -66,7 +67,8 @@ class Editing:
             # After a refused overwrite the file may be empty for a while.
             return await self.client.open() or None
         except NfsStatusError as error:
-            assert error.status.name in {"NOENT", "STALE"}, error
+            if error.status not in {Status.NOENT, Status.STALE}:
+                raise
             return None
 
     async def _close(self, *, unhurried: bool = False) -> None:
@@ -76,7 +78,14 @@ class Editing:
         else:
             unhurried = True
         if unhurried:
-            await asyncio.sleep(_UNHURRIED_SECONDS)
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Wait until the server takes the edit for complete, for which it waits longer after a restart."""
+        lives = self.client.lives
+        await asyncio.sleep(_UNHURRIED_SECONDS)
+        if self.client.lives > lives:
+            await asyncio.sleep(_RECOVERED_SECONDS)
 
     def _row(self) -> bytes:
         if not self.is_keyed and self.chance.random() < 0.3:
@@ -128,7 +137,7 @@ class Editing:
         # A last row without its end is published later than the rows before it, unless the file is closed.
         if has_tail := chance.random() < 0.05:
             new = new[:-1]
-        start = len(content) if chance.random() < 0.3 else len(content) // 4096 * 4096
+        start = len(content) if chance.random() < 0.3 else len(content) // PAGE * PAGE
         whole = chance.random() < 0.5
         pieces = pages(new, len(content), len(new), whole=whole)
         pieces[0] = (start, new[start : pieces[0][0] + len(pieces[0][1])])
@@ -211,7 +220,7 @@ class Editing:
 
         async def work() -> None:
             await self.client.remove(b"data.csv")
-            await asyncio.sleep(_UNHURRIED_SECONDS)
+            await self._wait()
 
         await self._attempt(Edit("remove", deletes_all=True), work)
 

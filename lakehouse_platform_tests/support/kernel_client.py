@@ -18,7 +18,8 @@ _JUKEBOX_SECONDS = 5.0
 _MOST_READ = 1 << 16
 
 _NAMES = {
-    1: "GETATTR", 2: "SETATTR", 3: "LOOKUP", 6: "READ", 7: "WRITE", 8: "CREATE", 12: "REMOVE", 14: "RENAME", 21: "COMMIT",
+    1: "GETATTR", 2: "SETATTR", 3: "LOOKUP", 6: "READ", 7: "WRITE",
+    8: "CREATE", 12: "REMOVE", 14: "RENAME", 21: "COMMIT",
 }  # fmt: skip
 
 Piece = tuple[int, bytes]
@@ -47,6 +48,11 @@ class KernelClient:
         self.handle = b""
         self.content = b""
         self.sent: list[bytes] = []
+
+    @property
+    def lives(self) -> int:
+        """How often the server was killed."""
+        return self._server.kills
 
     async def mount(self) -> None:
         """Mount the table."""

@@ -18,12 +18,22 @@ import time
 from pathlib import Path
 from typing import Self
 
+from lakehouse_platform.nfs.mounting import Platform, Profile, Target, mount_options
+
 _BUILD = Path(__file__).with_name("build_kernel_guest.sh")
 _NEEDED = ("qemu-system-x86_64", "busybox", "cpio", "vim", "nano", "ed", "gawk", "perl", "rsync", "apt-get")
-PROFILES = {
-    "sync": "sync,actimeo=1,lookupcache=positive",
-    "bulk": "actimeo=1,lookupcache=positive",
-}
+
+
+def _profile(profile: Profile) -> str:
+    """Return what `lakehouse mount` gives to mount(8), without what says where the server is."""
+    target = Target(host="", port=0, export="", profile=profile)
+    options = mount_options(target, Platform.LINUX)
+    return ",".join(
+        option for option in options if not option.startswith(("vers=", "port=", "mountport=", "nolock"))
+    )
+
+
+PROFILES = {profile.value: _profile(profile) for profile in Profile}
 
 
 def missing_programs() -> list[str]:
@@ -100,7 +110,7 @@ class KernelGuest:
 
     def mount(self, port: int, export: str, at: str, options: str) -> None:
         """Mount an export of a server on this machine's loopback."""
-        fixed = f"addr=10.0.2.2,vers=3,proto=tcp,port={port},mountproto=tcp,mountaddr=10.0.2.2,mountport={port},nolock"
+        fixed = f"addr=10.0.2.2,mountaddr=10.0.2.2,vers=3,port={port},mountport={port},nolock"
         # -i: mount.nfs needs more of a system than the guest has; the kernel itself takes addr=.
         status, output = self.run(
             f"mkdir -p {at} && mount -i -t nfs -o {fixed},{options} 10.0.2.2:{shlex.quote(export)} {at}"

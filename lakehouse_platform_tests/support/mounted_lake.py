@@ -15,6 +15,7 @@ from typing import Any
 from lakehouse_platform.model.schema import Field, Schema
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.delta_store import DeltaStore
+from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.table import Table
 from lakehouse_platform_tests.support.kernel_guest import PROFILES, KernelGuest
 
@@ -132,12 +133,23 @@ class MountedTable:
 class MountedLake:
     """A lakehouse, its server, and its mounts in guests."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, place: Location | None = None) -> None:
+        """Start the server of a new lakehouse.
+
+        Args:
+            directory: Where the server's state is, and the lakehouse too if it has no other place.
+            place: Where the lakehouse is.
+        """
+        place = place or Location(str(directory / "lake"), {})
+        options = dict(place.options)
         self.directory = directory
-        self.store = DeltaStore(LakehouseConfig(base_path=str(directory / "lake"), durability="os"))
+        self.store = DeltaStore(
+            LakehouseConfig(base_path=place.uri, storage_options=options, durability="os")
+        )
         (directory / "lake").mkdir(parents=True)
         (directory / "state").mkdir(mode=0o700)
-        self.server = ServerProcess(str(directory / "lake"), directory / "state").start()
+        environment = {"LAKEHOUSE_STORAGE_OPTIONS": json.dumps(options)} if options else {}
+        self.server = ServerProcess(place.uri, directory / "state", environment).start()
         self._tables = 0
 
     def mount(self, guest: KernelGuest, profile: str, at: str) -> None:

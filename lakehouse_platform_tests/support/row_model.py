@@ -117,17 +117,33 @@ def _after(so_far: Outcome, edit: Edit, is_keyed: bool) -> Iterator[Outcome]:
             yield so_far
         return
     conflict = Outcome(so_far.rows, so_far.versions, (*so_far.lost, edit))
-    missing = edit.removed - so_far.rows
     rest = (so_far.rows - edit.removed) + edit.added
-    if is_keyed and _doubles(rest):
+    changed = _changed(so_far, edit, rest)
+    if edit.is_foreign:
+        yield changed
+    elif edit.must_fail or (is_keyed and _doubles(rest)):
         yield conflict
-    elif not missing or edit.is_foreign:
-        yield _changed(so_far, edit, rest)
     else:
-        yield conflict
-        if _may_be_deletes(missing, edit.added):
-            # Whether they were changed too, or are gone, only a key tells.
-            yield _changed(so_far, edit, rest)
+        missing = edit.removed - so_far.rows
+        yield from _met(missing, edit, so_far.rows - edit.removed, changed, conflict, is_keyed=is_keyed)
+
+
+def _met(
+    missing: Rows, edit: Edit, others: Rows, changed: Outcome, conflict: Outcome, *, is_keyed: bool
+) -> Iterator[Outcome]:
+    """Yield what an edit may come to whose rows others have taken away."""
+    still = _keys(missing) & _keys(others)
+    if not missing or not (edit.added or still):
+        yield changed
+        return
+    yield conflict
+    # Without a key nobody knows which of the rows that are gone were meant to be changed, and which to be deleted.
+    if not (still and is_keyed) and not _keys(missing) & _keys(edit.added):
+        yield changed
+
+
+def _keys(rows: Rows) -> set[bytes]:
+    return {key_of(row) for row in rows}
 
 
 def _changed(so_far: Outcome, edit: Edit, rows: Rows) -> Outcome:
@@ -138,9 +154,3 @@ def _changed(so_far: Outcome, edit: Edit, rows: Rows) -> Outcome:
 def _doubles(rows: Rows) -> bool:
     keys = Counter(key_of(row) for row in rows.elements())
     return any(count > 1 for count in keys.values())
-
-
-def _may_be_deletes(missing: Rows, added: Rows) -> bool:
-    """Tell whether rows that others took away too may count as deleted, not as changed."""
-    changed = {key_of(row) for row in added}
-    return not any(key_of(row) in changed for row in missing)

@@ -91,6 +91,13 @@ class Client:
         """Its last edit, if it is published and the client has not been told an image that holds it."""
         return self.edit if not self.is_open and self.superseded_at is None else None
 
+    def unread_edit(self, now: float) -> Edit | None:
+        """Return its last edit if it has read nothing since, though it may have been told of something newer."""
+        since = self.superseded_at
+        if self.is_open or since is None:
+            return self.ghost
+        return self.edit if self.read is None and now < since + CACHED_S else None
+
     def note_told(self, image: Image, now: float) -> bool:
         """Note what the client is being told; return whether it is news."""
         edit = self.ghost

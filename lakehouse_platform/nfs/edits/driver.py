@@ -69,6 +69,7 @@ class Driver:
         self._clients: dict[tuple[bytes, bytes], Client] = {}
         self._orders: dict[bytes, asyncio.Lock] = {}
         self._gaps = Gaps()
+        self._removals: set[bytes] = set()
         self._steps = Steps(self.spool, self.rejected, self._clocks.now_ns)
         self._tasks: set[asyncio.Future[None]] = set()
         self._rest: asyncio.Future[None] | None = None
@@ -162,7 +163,7 @@ class Driver:
         client.state = client.state.on_published(outcome.rest)
         if outcome.image is not None:
             client.note_told(outcome.image, self._clocks.now())
-            client.before = []
+            client.before, client.read = [], (outcome.image, self._clocks.now())
             self._told.put(client.mount, client.view.key, outcome.image.version, self._clocks.now_ns())
             await self._let_go(client)
 

@@ -147,7 +147,10 @@ class Edit:
 
     def ends_row(self, size: int) -> bool:
         """Tell whether the draft could be cut at a size without cutting a row."""
-        return size == 0 or joined(self.draft.peek(), size - 1, 1) == b"\n"
+        draft = self.draft.peek()
+        if size == 0:
+            return True
+        return joined(draft, size - 1, 1) == b"\n" and not _is_quoted(draft, size)
 
     # ── Publishing ────────────────────────────────────────────────────────────────────────────────
 
@@ -260,6 +263,11 @@ def _line_end(data: memoryview, at: int) -> int:
     return bytes(data).find(b"\n", at - 1) + 1 or len(data)
 
 
+def _is_quoted(content: Content, at: int) -> bool:
+    """Tell whether a place lies inside a quoted field, where a line end is only a part of a value."""
+    return sum(data.count(b'"') for data in chunks(content, 0, at)) % 2 == 1
+
+
 def _same(base: Content, draft: Overlay, start: int) -> int:
     return shared_until(base, draft, start, min(base.size, draft.size))
 
@@ -280,11 +288,16 @@ def _cut(overlay: Overlay, size: int) -> Overlay:
 
 def _rules(view: View, image: Image) -> Rules:
     violations = violations_of(image.constraints, image.schema) if image.constraints else None
-    pinned = view.images.pinned
     return Rules(
         image.schema,
         tuple(image.key),
         violations,
         view.table.find_duplicate_key,
-        allow_missing=pinned is not None and allows_missing_columns(pinned.properties),
+        allow_missing=allows_missing(view),
     )
+
+
+def allows_missing(view: View) -> bool:
+    """Tell whether a header may leave nullable columns of a table out."""
+    pinned = view.images.pinned
+    return pinned is not None and allows_missing_columns(pinned.properties)

@@ -81,6 +81,11 @@ class Editor(Driver):
         del mount
         return self._gaps.get(view_key) is not None
 
+    def has_moved(self, mount: bytes, view_key: bytes) -> bool:
+        """Tell whether this client has moved the view away, and nothing has taken its place yet."""
+        gap = self._gaps.get(view_key)
+        return gap is not None and gap.hole.mount == mount and not gap.hole.is_removed
+
     # ── Changes ───────────────────────────────────────────────────────────────────────────────────
 
     async def write(self, mount: bytes, view: View, offset: int, data: memoryview, stable: Stable) -> Written:
@@ -112,7 +117,7 @@ class Editor(Driver):
             client.refusing = None
             if client.is_open and size == 0 and client.state.shape and client.state.shape.is_append:
                 await self._settle(client)
-            taken = await self._thread(self._steps.truncate, client, size)
+            taken = await self._thread(self._steps.truncate, client, size, self._clocks.now())
             await self._took(client, taken, unstable=False)
             edit = client.edit if client.is_open else None
         if edit is not None and size:
@@ -182,10 +187,14 @@ class Editor(Driver):
                 image = await self._thread(self._steps.replace, client, gap, content, self._clocks.now())
                 await self._end_gap(view.key)
             await self._let_go(client)
-            client.before, client.read = [], None
+            client.read = image, self._clocks.now()
             client.note_told(image, self._clocks.now())
             client.before = []
             self._told.put(mount, view.key, image.version, self._clocks.now_ns())
+
+    def has_removed(self, call: bytes) -> bool:
+        """Tell whether an earlier server removed a view for this call, so that it is not to be done again."""
+        return bool(call) and call in self._removals
 
     # ── Names ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -233,6 +242,7 @@ class Editor(Driver):
         """Go on with what an earlier server left: publish appends, keep other drafts for their clients."""
         self._told.forget_old(self._clocks.now_ns())
         recovery = Recovery(self.spool, self._find_view, self.rejected, self._clocks.now_ns)
+        self._removals = recovery.removals
         for found in await recovery.begin():
             await self._go_on(found)
         if recovery.waiting:

@@ -133,18 +133,23 @@ class _Locator:
         updated = np.zeros(len(lost), np.bool_)
         updated[changes.pairs[changes.pairs >= 0]] = True
         if lost.any():
-            self._check_keys_of_lost(lost)
+            self._check_keys_of_lost(lost, removed)
         if (lost & updated).any():
             raise self._gone(lost & updated)
         if changes.base.key and changes.added.num_rows:
             self._check_keys_of_added(removed)
 
-    def _check_keys_of_lost(self, lost: Mask) -> None:
-        """Refuse if a row that the user changed or deleted is still there with another content."""
+    def _check_keys_of_lost(self, lost: Mask, removed: _Places) -> None:
+        """Refuse if a row that the user changed or deleted is still there with another content.
+
+        Where an inferred key is not unique, a row that goes too is not that row.
+        """
         key = self._changes.base.key or (("id",) if inferred_key(self._changes.base.schema) == "id" else ())
         if not key:
             return
-        taken = self._novel.first_with_key(self._changes.removed_columns(lost, key), key)
+        taken = self._novel.first_with_key(
+            self._changes.removed_columns(lost, key), key, without=(removed.segment, removed.row)
+        )
         if taken is not None:
             raise _conflict(f"the row with {taken} was changed by another writer too")
 
@@ -179,7 +184,7 @@ class _Locator:
         if not len(inner):
             return places
         segment, row = row_positions(self._changes.base, anchors[inner])
-        touched = set(removed.segment.tolist())
+        touched = set(removed.segment[removed.segment >= 0].tolist())
         takes = np.array([self._takes(number, touched) for number in range(len(self._base_segments))])
         places.segment[inner] = np.where(takes[segment], self._live[segment], _END)
         places.row[inner] = row

@@ -63,6 +63,7 @@ class Recovery:
         rejected: Keeps what cannot be understood any more.
         now_ns: Nanoseconds since 1970.
         waiting: Logs of tables whose storage does not answer: to be tried again.
+        removals: The calls that the logs say have removed a view; their clients may send them again.
     """
 
     spool: Spool
@@ -70,6 +71,7 @@ class Recovery:
     rejected: Rejected
     now_ns: Callable[[], int]
     waiting: list[SpoolLog] = field(default_factory=list[SpoolLog])
+    removals: set[bytes] = field(default_factory=set[bytes])
 
     async def begin(self) -> list[Found]:
         """Return the edits in the spool, oldest first."""
@@ -87,6 +89,8 @@ class Recovery:
         if not records:
             log.discard()
             return None
+        removed = [log.facts(record) for record in records if record.kind is RecordKind.REMOVED]
+        self.removals.update(bytes.fromhex(facts["call"]) for facts in removed)
         key = bytes.fromhex(log.facts(records[0])["view"])
         try:
             view = await self.find_view(key)

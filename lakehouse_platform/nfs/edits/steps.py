@@ -18,7 +18,7 @@ from lakehouse_platform.nfs.content import Content
 from lakehouse_platform.nfs.edits.classify import classify
 from lakehouse_platform.nfs.edits.client import CACHED_S, Client
 from lakehouse_platform.nfs.edits.draft import chunks, equal_until, shared_until
-from lakehouse_platform.nfs.edits.edit import Edit, Publication
+from lakehouse_platform.nfs.edits.edit import Edit, Publication, allows_missing
 from lakehouse_platform.nfs.edits.gaps import Gap
 from lakehouse_platform.nfs.edits.publish import landed_sequence, publish
 from lakehouse_platform.nfs.edits.rejected import Refusal, Rejected
@@ -127,20 +127,23 @@ class Steps:
                 edit.drop()
             raise
 
-    def truncate(self, client: Client, size: int) -> Taken | None:
+    def truncate(self, client: Client, size: int, now: float) -> Taken | None:
         """Cut the file; None if it has this size already.
 
         Raises:
             NfsError: INVAL, NOSPC; nothing changed.
         """
         published = _resolve(client)
-        known = client.edit if client.is_open else client.ghost
+        # What overwrites a file was made from what was read; opening it told its size only by the way.
+        before = client.ghost if size else client.unread_edit(now)
+        known = client.edit if client.is_open else before
         content = known.draft.peek() if known else self.told(client)
         if size == content.size:
             return None
         if size > content.size:
             raise NfsError(Status.INVAL, "the file can only grow by writing rows")
-        edit = known or Edit.begin(self.spool, client.mount, client.view, self.told(client))
+        seen = self._before_eyes(client, now) if size == 0 else self.told(client)
+        edit = known or Edit.begin(self.spool, client.mount, client.view, seen)
         if not edit.ends_row(size):
             if edit is not known:
                 edit.drop()
@@ -214,7 +217,8 @@ class Steps:
         base, names, image = self._replaced(client, moved, now)
         transaction = AppTransaction(_replace_id(), 1)
         try:
-            publish(client.view, Publication(base, names, content, transaction), image)
+            allow_missing = allows_missing(client.view)
+            publish(client.view, Publication(base, names, content, transaction, allow_missing), image)
         except LakehouseError as error:
             # The same call as before a restart finds its own change where it looks for the old rows.
             if isinstance(error, CommitConflictError) and landed_sequence(client.view, transaction.app_id):
@@ -229,7 +233,7 @@ class Steps:
         self, client: Client, moved: Gap | None, now: float
     ) -> tuple[Content, tuple[str, ...], Image]:
         """Return what the maker of a new file had before its eyes."""
-        ghost = client.ghost
+        ghost = client.unread_edit(now)
         if moved is not None and moved.edit is not None:
             ghost = moved.edit
         if ghost is not None:
@@ -277,16 +281,18 @@ class Steps:
             NfsError: NOSPC.
         """
         image = self._before_eyes(client, now)
-        edit = client.ghost or Edit.begin(self.spool, client.mount, client.view, image)
+        edit = client.unread_edit(now) or Edit.begin(self.spool, client.mount, client.view, image)
         edit.note_published()
-        edit.log.note(RecordKind.REMOVED)
+        edit.log.note(RecordKind.REMOVED, facts={"call": current_call().hex()})
         edit.log.sync()
         return Gap(client.view, Hole(client.mount, is_removed=True, since=now), image, edit)
 
     def move(self, client: Client, now: float) -> Gap:
         """Begin to move the view to another name."""
         image = self._before_eyes(client, now)
-        return Gap(client.view, Hole(client.mount, is_removed=False, since=now), image, client.ghost)
+        return Gap(
+            client.view, Hole(client.mount, is_removed=False, since=now), image, client.unread_edit(now)
+        )
 
     def _before_eyes(self, client: Client, now: float) -> Image:
         """Return the image that a client sees, as far as it is known."""

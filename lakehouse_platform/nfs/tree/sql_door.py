@@ -20,6 +20,8 @@ from lakehouse_platform.text.json_write import table_to_json
 # What a query makes is held in memory and on the client's side in its page cache.
 MOST_RESULT_BYTES = 256 << 20
 
+# A server that is told to stop waits for its queries, and clients wait for the file: longer ones have other doors.
+MOST_QUERY_SECONDS = 30.0
 TABLE_ALIAS = "data"
 
 
@@ -31,23 +33,27 @@ class SqlDoor:
         table: The table of the directory.
         neighbours: Names the tables that may be read beside it.
         locate: Returns a neighbour by name.
+        seconds: How long a query may take, if the configuration does not say less.
     """
 
     table: Table
     neighbours: Callable[[], Sequence[str]]
     locate: Callable[[str], Table]
+    seconds: float = MOST_QUERY_SECONDS
 
     def run(self, text: bytes) -> SqlResult:
         """Run one query.
 
         Raises:
-            InvalidSqlError, SqlNotAllowedError, TableNotFoundError: See `run_sql`.
+            InvalidSqlError, SqlNotAllowedError, TableNotFoundError, QueryLimitError: See `run_sql`.
         """
         try:
             query = text.decode()
         except UnicodeDecodeError as error:
             raise InvalidSqlError("The query is not UTF-8 text.") from error
-        return run_sql(query, self._open, sql_limits(self.table.config), names=self._names)
+        return run_sql(
+            query, self._open, sql_limits(self.table.config, timeout=self.seconds), names=self._names
+        )
 
     def _names(self) -> list[str]:
         return sorted({TABLE_ALIAS, self.table.name, *self.neighbours()})
@@ -62,7 +68,7 @@ class SqlDoor:
         return open_table(self.locate(name).location)
 
 
-def result_csv(result: SqlResult) -> bytes:
+def result_csv(result: SqlResult, most: int = MOST_RESULT_BYTES) -> bytes:
     """Return a result as CSV with a header line.
 
     Raises:
@@ -71,8 +77,9 @@ def result_csv(result: SqlResult) -> bytes:
     out = io.BytesIO()
     out.write(csv_header(result.schema))
     for batch in result.reader():
+        _check_size(batch.nbytes, most)  # one huge value takes minutes to be rendered
         out.write(csv_rows(batch))
-        _check_size(out.tell())
+        _check_size(out.tell(), most)
     return out.getvalue()
 
 
@@ -87,12 +94,12 @@ def result_json(result: SqlResult) -> bytes:
     for batch in result.reader():
         batches.append(batch)
         size += batch.nbytes
-        _check_size(size)
+        _check_size(size, MOST_RESULT_BYTES)
     return table_to_json(batches).encode()
 
 
-def _check_size(size: int) -> None:
-    if size > MOST_RESULT_BYTES:
+def _check_size(size: int, most: int) -> None:
+    if size > most:
         raise QueryLimitError(
-            f"The result is larger than {MOST_RESULT_BYTES >> 20} MiB: add a LIMIT, or use `lakehouse query`."
+            f"The result is larger than {most >> 20} MiB: add a LIMIT, or use `lakehouse query`."
         )

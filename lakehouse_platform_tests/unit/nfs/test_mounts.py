@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from hypothesis import given
@@ -41,10 +43,17 @@ def test_a_record_that_cannot_be_read_is_none(tmp_path: Path) -> None:
         assert (registry.find("/mnt"), registry.all()) == (None, [])
 
 
-def test_a_server_that_ended_is_not_alive() -> None:
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert not _record("/mnt", child).is_alive
-    assert _record("/mnt", os.getpid()).is_alive
+def test_a_server_runs_until_it_ends() -> None:
+    words = ("--mountpoint", "/mnt/ä b")
+    with subprocess.Popen([sys.executable, "-c", "input()", *words], stdin=subprocess.PIPE) as server:
+        assert _record("/mnt/ä b", server.pid).is_alive
+        server.kill()
+        os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)  # ended, and not yet reaped
+        assert not _record("/mnt/ä b", server.pid).is_alive
+    assert not _record("/mnt/ä b", server.pid).is_alive
+
+
+def test_a_process_that_has_the_number_of_a_server_that_ended_is_let_alone() -> None:
+    record = _record("/mnt", os.getpid())
+    assert not record.is_alive
+    record.stop(0)

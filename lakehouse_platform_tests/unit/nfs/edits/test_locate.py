@@ -169,3 +169,17 @@ def test_positions_of_many_rows_are_counted_and_of_few_looked_up() -> None:
         segments, rows = row_positions(base, starts[chosen])
 
         assert list(zip(segments.tolist(), rows.tolist(), strict=True)) == [expected[at] for at in chosen]
+
+
+def test_a_row_inserted_where_a_file_and_a_deleted_row_are_gone_is_not_lost() -> None:
+    head = _image(n="2,b\n", b="3,c\n4,d\n")
+
+    result = spliced(head, _located(BASE, b"5,e\n2,b\n3,c\n4,d\n", head))
+
+    assert sorted(result.data.splitlines()) == sorted((HEADER + b"2,b\n3,c\n4,d\n5,e\n").splitlines())
+
+
+def test_of_equal_rows_that_are_all_deleted_one_may_be_gone_already() -> None:
+    base, head = _image(a="0,x\n0,x\n1,a\n"), _image(n="0,x\n1,a\n")
+
+    assert spliced(head, _located(base, b"1,a\n", head)).data == HEADER + b"1,a\n"

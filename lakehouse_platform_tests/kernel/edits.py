@@ -1,0 +1,111 @@
+"""Edits with the usual tools, the rows that each leaves in the order of the file, and what holds for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakehouse_platform_tests.support.mounted_lake import ROWS, MountedTable
+
+DAVE = {"id": 4, "name": "Dave", "age": 28, "city": "Boston"}
+EVE = {"id": 5, "name": "Eve", "age": 41, "city": "Rome"}
+ALICE, BOB, CHARLIE = ROWS
+OLDER_ALICE = {**ALICE, "age": 31}
+VIM = "vim -es -u NONE"
+
+APPENDS = {
+    "echo, cold": ("echo 4,Dave,28,Boston >> data.csv", [*ROWS, DAVE]),
+    "echo, after a cat": ("cat data.csv > /dev/null; echo 4,Dave,28,Boston >> data.csv", [*ROWS, DAVE]),
+    "/usr/bin/echo": ("env echo 4,Dave,28,Boston >> data.csv", [*ROWS, DAVE]),
+    "printf of several rows": (r"printf '4,Dave,28,Boston\n5,Eve,41,Rome\n' >> data.csv", [*ROWS, DAVE, EVE]),
+    "tee -a": ("echo 4,Dave,28,Boston | tee -a data.csv", [*ROWS, DAVE]),
+    "cat >>": (
+        r"printf '4,Dave,28,Boston\n5,Eve,41,Rome\n' > /tmp/more; cat /tmp/more >> data.csv",
+        [*ROWS, DAVE, EVE],
+    ),
+    "no line end": ("printf 4,Dave,28,Boston >> data.csv", [*ROWS, DAVE]),
+    "python append": ("""python3 -c 'open("data.csv","a").write("4,Dave,28,Boston\\n")'""", [*ROWS, DAVE]),
+    "dd append": (
+        "echo 4,Dave,28,Boston | dd of=data.csv oflag=append conv=notrunc status=none",
+        [*ROWS, DAVE],
+    ),
+}
+FIX = "s/Alice,30/Alice,31/"
+NEW = "sed -e s/Alice,30/Alice,31/ -e /Bob/d data.csv > /tmp/new.csv; echo 4,Dave,28,Boston >> /tmp/new.csv"
+NEW_ROWS = [OLDER_ALICE, CHARLIE, DAVE]
+FIXED = [OLDER_ALICE, BOB, CHARLIE]
+NANO = (
+    r"printf '\033[B4,Dave,28,Boston\r\030y\r' > /tmp/keys; "
+    "(sleep 2; dd bs=1 status=none if=/tmp/keys; sleep 2) | script -qec 'nano -I data.csv' /dev/null > /dev/null"
+)
+PYTHON = (
+    """python3 -c 'f=open("data.csv","r+"); t=f.read(); f.seek(0); f.write(t.replace("{}","{}")); """
+    """f.truncate(); f.close()'"""
+)
+README = (
+    "cat data.csv > old.csv; grep -v Alice old.csv > temp.csv; sed -i s/Bob,25/Bob,31/ temp.csv; "
+    "echo 4,Dave,28,Boston >> temp.csv; cat temp.csv > data.csv; rm old.csv temp.csv"
+)
+REWRITES = {
+    "cat >": (f"{NEW}; cat /tmp/new.csv > data.csv", NEW_ROWS),
+    "cp": (f"{NEW}; cp /tmp/new.csv data.csv", NEW_ROWS),
+    "cp -p": (f"{NEW}; cp -p /tmp/new.csv data.csv", NEW_ROWS),
+    "mv across file systems": (f"{NEW}; mv /tmp/new.csv data.csv", NEW_ROWS),
+    "mv within the mount": (f"{NEW}; cp /tmp/new.csv t.csv; mv t.csv data.csv", NEW_ROWS),
+    "sed -i": (f"sed -i {FIX} data.csv", FIXED),
+    "sed -i, deletes": ("sed -i /Alice/d data.csv", [BOB, CHARLIE]),
+    "perl -pi": (f"perl -pi -e {FIX} data.csv", FIXED),
+    "awk > t && mv": ("awk '!/Bob/' data.csv > t && mv t data.csv", [ALICE, CHARLIE]),
+    "grep -v > temp && cat temp >": (
+        "grep -v Bob data.csv > temp && cat temp > data.csv; rm temp",
+        [ALICE, CHARLIE],
+    ),
+    "vim, backupcopy=yes": (f"{VIM} -c 'set backupcopy=yes' -c '%{FIX}' -c wq data.csv", FIXED),
+    "vim, backupcopy=no": (f"{VIM} -c 'set backupcopy=no' -c '%{FIX}' -c wq data.csv", FIXED),
+    "vim, backupcopy=auto": (f"{VIM} -c 'set backupcopy=auto' -c '%{FIX}' -c wq data.csv", FIXED),
+    "vim with a backup": (f"{VIM} -c 'set backup backupcopy=no' -c '%{FIX}' -c wq data.csv", FIXED),
+    "ed": (rf"printf '%%{FIX}\nw\nq\n' | ed -s data.csv", FIXED),
+    "nano": (NANO, [DAVE, *ROWS]),
+    "rsync": (f"{NEW}; rsync /tmp/new.csv data.csv", NEW_ROWS),
+    "rsync --inplace": (f"{NEW}; rsync --inplace /tmp/new.csv data.csv", NEW_ROWS),
+    "dd conv=notrunc": (
+        "printf 1,Alice,31,NYC | dd of=data.csv conv=notrunc bs=1 seek=17 status=none",
+        FIXED,
+    ),
+    "truncate to two rows": ("truncate -s $(head -3 data.csv | wc -c) data.csv", [ALICE, BOB]),
+    "python r+": (PYTHON.format("Alice,30", "Alice,31"), FIXED),
+    "python r+, shorter": (PYTHON.format("2,Bob,25,SF\\n", ""), [ALICE, CHARLIE]),
+    "unlink and create": (f"{NEW}; rm data.csv; cat /tmp/new.csv > data.csv", NEW_ROWS),
+    "rm": ("rm data.csv", []),
+    "header alone": ("head -1 data.csv > /tmp/h; cat /tmp/h > data.csv", []),
+    "the README's example": (README, [{**BOB, "age": 31}, CHARLIE, DAVE]),
+    "other header order": (
+        "awk -F, -v OFS=, '{print $4,$1,$3,$2}' data.csv | sed s/30,Alice/31,Alice/ > /tmp/o; cp /tmp/o data.csv",
+        FIXED,
+    ),
+    "slow writer": (
+        f'{NEW}; (while read -r l; do echo "$l"; sleep 0.15; done < /tmp/new.csv) > data.csv',
+        NEW_ROWS,
+    ),
+}
+EDITS = {**APPENDS, **REWRITES}
+# These are published after a quiet time: at their last close(2) they could still be the beginning of something else.
+WITHOUT_CLOSE_SIGNAL = {"rm", "header alone", "truncate to two rows", "slow writer", "no line end"}
+_LOOK = "echo == && cat data.csv"
+
+
+def check_edit(people: MountedTable, case: str) -> None:
+    """Make an edit: it is exactly one version, and the next command of the same script sees it."""
+    command, rows = EDITS[case]
+    seen_at_once = case not in WITHOUT_CLOSE_SIGNAL
+    before = people.table.version()
+    status, output = people.run(f"{command}\nstatus=$?; {_LOOK if seen_at_once else ':'}; exit $status")
+    after = people.settled_version(before)
+    if not seen_at_once:
+        output += people.run(_LOOK)[1]
+    assert (status, after, people.rows()) == (0, before + 1, sorted(rows, key=lambda row: row["id"])), output
+    assert output.rpartition("==\n")[2] == _csv(rows)
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    lines = [ROWS[0].keys(), *(row.values() for row in rows)]
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)
