@@ -83,7 +83,7 @@ REWRITES = {
         FIXED,
     ),
     "slow writer": (
-        f'{NEW}; (while read -r l; do echo "$l"; sleep 0.15; done < /tmp/new.csv) > data.csv',
+        f'{NEW}; (while read -r l; do echo "$l"; sleep 0.05; done < /tmp/new.csv) > data.csv',
         NEW_ROWS,
     ),
 }

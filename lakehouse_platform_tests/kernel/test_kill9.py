@@ -14,10 +14,10 @@ KILLS = 6
 
 
 @pytest.mark.slow
-def test_a_killed_server_loses_and_doubles_nothing(guest: KernelGuest, profile: str, tmp_path: Path) -> None:
+def test_a_killed_server_loses_and_doubles_nothing(guest: KernelGuest, tmp_path: Path) -> None:
     """A failure names the seed; `campaigns.mount_kill9 --seed` kills after the same pauses again."""
     seed = random.randrange(2**32)
     try:
-        mount_kill9.run(tmp_path, guest, KILLS, profile, random.Random(seed))
+        mount_kill9.run(tmp_path, guest, KILLS, "sync", random.Random(seed))
     except AssertionError as error:
         raise AssertionError(f"seed {seed}: {error}") from error

@@ -10,6 +10,8 @@ import pytest
 from lakehouse_platform_tests.support.kernel_guest import KernelGuest
 from lakehouse_platform_tests.support.mounted_lake import MountedLake, MountedTable
 
+pytestmark = pytest.mark.parametrize("profile", ["sync"])  # paths are the same in both
+
 # `{lake}` is the right export path, `{ticket}` its first part, `{table}` a table. NFSv3 has no code for most of these.
 REFUSED = {
     "no ticket": "/lake",

@@ -80,11 +80,10 @@ def test_bad_rows_are_refused(strict_tables: Callable[[], MountedTable], tool: s
 
 
 def _check_what_is_told(table: MountedTable, fault: str) -> None:
-    told = table.run("cat ../.last_error")[1]
+    output = table.run("cat ../.last_error; echo ==; cat ../.rejected/*.csv; echo ==; cat data.csv")[1]
+    told, kept, shown = output.split("==\n")
     assert "Line " in told or "key" in told, (fault, told)
-    kept = table.run("cat ../.rejected/*.csv | head -c 10000")[1]
     assert "Oslo" in kept or fault == "too few fields", (fault, kept)
-    shown = table.run("cat data.csv")[1]
     assert shown == "id,name,age,city\n1,Alice,30,NYC\n2,Bob,25,SF\n3,Charlie,35,LA\n", fault
 
 

@@ -13,6 +13,7 @@ from enum import Enum, auto
 HOLD_S = 0.02
 APPEND_QUIET_S = 0.2
 APPEND_LONGEST_S = 1.0
+BULK_QUIET_S = 1.0
 BULK_LONGEST_S = 30.0
 # What one `cat big >>` sends in a second is one commit; a log that is followed writes less than this.
 _BULK = 256 << 10
@@ -211,8 +212,11 @@ def _plan(shape: Shape, state: Session) -> tuple[float, Act]:
     if state.is_unstable and shape.ending is not Ending.BROKEN and not shape.cuts_row:
         return give_up, Act.PUBLISH_ALL
     if shape.is_append and shape.has_rows:
-        longest = BULK_LONGEST_S if shape.added > _BULK else APPEND_LONGEST_S
-        return min(state.touched + APPEND_QUIET_S, state.since + longest), Act.PUBLISH_WHOLE_ROWS
+        is_bulk = shape.added > _BULK
+        quiet = state.touched + (BULK_QUIET_S if is_bulk else APPEND_QUIET_S)
+        return min(
+            quiet, state.since + (BULK_LONGEST_S if is_bulk else APPEND_LONGEST_S)
+        ), Act.PUBLISH_WHOLE_ROWS
     if shape.ending is Ending.BROKEN or shape.cuts_row:
         return give_up, Act.REJECT
     if shape.is_append:

@@ -85,7 +85,8 @@ def test_a_big_append_is_not_cut_into_versions_while_it_arrives() -> None:
         state = state.on_change(BULK, 100 + step * 0.1)
         assert state.on_time(100 + step * 0.1) is Act.NOTHING
     assert state.on_close(124.95) is Act.PUBLISH_ALL
-    assert state.on_time(125.2) is Act.PUBLISH_WHOLE_ROWS
+    assert state.on_time(125.2) is Act.NOTHING
+    assert state.on_time(126.0) is Act.PUBLISH_WHOLE_ROWS
 
 
 def test_a_rest_waits_from_its_last_write() -> None:
