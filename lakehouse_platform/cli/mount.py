@@ -154,6 +154,8 @@ def _free_place(mountpoint: Path, registry: MountRegistry) -> Path:
         raise InvalidArgumentError(
             f"{place} is in use by a mount: run `lakehouse unmount {mountpoint}` first."
         )
+    if place.exists() and not place.is_dir():
+        raise InvalidArgumentError(f"{place} is a file: name a new or empty directory to mount at.")
     place.mkdir(parents=True, exist_ok=True)
     if any(place.iterdir()):
         raise InvalidArgumentError(f"{place} is not empty: name a new or empty directory to mount at.")

@@ -298,9 +298,3 @@ class Editor(Driver):
             if owner.timer is not None:
                 owner.timer.cancel()
         self._told.close()
-
-    def forget(self, mount: bytes) -> None:
-        """Note that a client is gone; its drafts are still published."""
-        for key, client in list(self._clients.items()):
-            if key[0] == mount and not client.is_open and not client.lock.locked():
-                self._drop_client(key, client)

@@ -52,10 +52,6 @@ class ToldStore:
         ).fetchone()
         return row[0] if row else None
 
-    def forget(self, mount: bytes) -> None:
-        """Forget a client."""
-        self._database.execute("DELETE FROM told WHERE mount = ?", (mount,))
-
     def forget_old(self, now_ns: int) -> None:
         """Forget clients that were told nothing for a week."""
         self._database.execute("DELETE FROM told WHERE told_at < ?", (now_ns - _KEPT_NS,))

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lakehouse_platform.nfs.operations import CreateMode, FileType, NfsError, SetAttributes, Status
-from lakehouse_platform.nfs.tree.scratch_data import BlobContent
 from lakehouse_platform.nfs.tree.scratch_files import ScratchFiles
 from lakehouse_platform.nfs.tree.scratch_state import MODE_BITS, resolve_time
 from lakehouse_platform.nfs.tree.scratch_tree import Node, Place
@@ -272,13 +271,6 @@ class Scratch(ScratchFiles):
             raise NfsError(Status.ISDIR)
         if self._tree.directory(node.inode).entries:
             raise NfsError(Status.NOTEMPTY)
-
-    def take(self, inode: int) -> BlobContent:
-        """Remove a file and return its bytes, which are freed when that is closed."""
-        node = self._file(inode)
-        content = self._data.content(inode, node.size)
-        self._apply(gone=node, now=self._tick(), places=(node.parent,))
-        return content
 
     # Rules for names.
 

@@ -109,3 +109,11 @@ def test_unmounting_what_is_not_mounted_is_an_error(workplace: Path) -> None:
     done = run("unmount", "files", directory=workplace)
     assert done.returncode != 0
     assert "lakehouse mounts" in done.stderr
+
+
+def test_a_file_is_no_place_to_mount_at(workplace: Path) -> None:
+    (workplace / "notes.txt").write_text("mine")
+    done = run("mount", "customers", "notes.txt", "--json", directory=workplace)
+    assert (done.returncode, json.loads(done.stderr)["code"]) == (2, "invalid_argument")
+    assert (workplace / "notes.txt").read_text() == "mine"
+    assert document("mounts", directory=workplace) == []

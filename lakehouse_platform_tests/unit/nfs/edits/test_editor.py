@@ -8,6 +8,7 @@ import pytest
 
 from lakehouse_platform.errors import RowError
 from lakehouse_platform.nfs.operations import NfsError, Stable, Status
+from lakehouse_platform_tests.support.byte_image import ByteContent
 from lakehouse_platform_tests.support.editing import PEOPLE_FILE as START
 from lakehouse_platform_tests.support.editing import Running
 
@@ -369,5 +370,33 @@ def test_a_cut_at_a_line_end_inside_of_a_value_is_refused(
         await client.editor.truncate(client.id, client.view, size - len(b'4,"two\n'))
         await run.wait(2.1)
         assert run.shown() == (START.replace(b"n1", b"x1") if is_open else START)
+
+    tell(story)
+
+
+def test_a_file_written_shorter_and_then_cut_is_one_version(tell: Callable[[Story], None]) -> None:
+    """A kernel sends the whole page, whose end is still the old one, before it cuts the file: Python's `r+`."""
+
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.read()
+        before, shorter = run.version, START.replace(b"2,n2,32\n", b"")
+        await client.write(0, shorter + START[len(shorter) :])
+        await client.editor.truncate(client.id, client.view, len(shorter))
+        await client.getattr()
+        assert run.shown() == shorter
+        assert run.version == before + 1
+
+    tell(story)
+
+
+def test_a_replacement_is_refused_with_the_line_of_its_wrong_row(tell: Callable[[Story], None]) -> None:
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.read()
+        before = run.version
+        with pytest.raises(RowError) as caught:
+            await client.editor.replace(client.id, client.view, ByteContent(START + b"4,n4,old\n"))
+        assert (caught.value.line, caught.value.column, run.version) == (5, "age", before)
 
     tell(story)

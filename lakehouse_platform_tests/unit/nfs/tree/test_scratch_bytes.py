@@ -174,7 +174,6 @@ def test_room_comes_back_from_what_is_cut_removed_or_replaced(scratch: Scratch) 
     fill(b"replaced")
     scratch.make_file(ROOT, b"new")
     scratch.rename(ROOT, b"new", ROOT, b"replaced")
-    scratch.take(fill(b"taken")).close()
     assert scratch.space().free_bytes == QUOTA
 
 
@@ -258,15 +257,6 @@ def test_content_outlives_the_file(scratch: Scratch, file: int) -> None:
     held.close()
     with pytest.raises(ValueError, match="closed"):
         held.read(0, 100)
-
-
-def test_a_taken_file_is_gone_but_its_bytes_can_be_read(scratch: Scratch, file: int) -> None:
-    scratch.write(file, 0, b"taken")
-    with scratch.content(file) as published, scratch.take(file) as taken:
-        assert published.read(0, 100) == taken.read(0, 100) == [b"taken"]
-        assert scratch.lookup(ROOT, b"file") is None
-        with refused(Status.STALE):
-            scratch.read(file, 0, 1)
 
 
 def test_an_empty_file_has_empty_content(scratch: Scratch, file: int) -> None:
