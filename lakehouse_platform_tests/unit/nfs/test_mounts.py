@@ -45,7 +45,10 @@ def test_a_record_that_cannot_be_read_is_none(tmp_path: Path) -> None:
 
 def test_a_server_runs_until_it_ends() -> None:
     words = ("--mountpoint", "/mnt/ä b")
-    with subprocess.Popen([sys.executable, "-c", "input()", *words], stdin=subprocess.PIPE) as server:
+    program = [sys.executable, "-c", "print(flush=True); input()", *words]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout
+        server.stdout.readline()  # its command line is not to be seen before it runs
         assert _record("/mnt/ä b", server.pid).is_alive
         server.kill()
         os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)  # ended, and not yet reaped
