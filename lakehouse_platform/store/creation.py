@@ -119,7 +119,7 @@ def check_free(location: Location) -> None:
             raise DirectoryNotEmptyError(
                 f"{location.uri} is a file: choose another place.", path=location.uri
             )
-        found = location.filesystem().get_file_info(pafs.FileSelector("", allow_not_found=True))
+        found = location.entries()
         # Looked at after the files: those of somebody who is creating the table right now have a log by then.
         if not list_log(location).is_empty:
             raise _exists(location)
@@ -136,7 +136,7 @@ def remove(location: Location) -> None:
     """Delete everything at a location, the log last so that a half-deleted table never looks whole."""
     filesystem = location.filesystem()
     with translated(location):
-        for info in filesystem.get_file_info(pafs.FileSelector("", allow_not_found=True)):
+        for info in location.entries():
             if info.base_name != LOG_DIRECTORY:
                 _remove_one(filesystem, info)
         with suppress(FileNotFoundError):

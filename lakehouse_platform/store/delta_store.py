@@ -75,7 +75,7 @@ class DeltaStore:
     def tables(self) -> list[str]:
         """Return the names of the lakehouse's tables, sorted; what is no Delta table is left out."""
         with translated(self.base):
-            found = self.base.filesystem().get_file_info(pafs.FileSelector("", allow_not_found=True))
+            found = self.base.entries()
         return sorted(
             info.base_name for info in found if _is_directory(info) and self._is_table(info.base_name)
         )

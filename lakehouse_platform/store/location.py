@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _REMOTE_SCHEMES = frozenset(
     {"s3", "s3a", "az", "azure", "adl", "abfs", "abfss", "gs", "http", "https", "memory"}
 )
+# Arrow opens a directory and, if it is not there, looks whether it is: one that is made in between is an error
+# (pyarrow 25.0.1, seen once among four processes that created a table).
+_LISTINGS = 5
 # deltalake 1.6.6 fails on "%" and "\" in local paths and panics on "["; the others break Polars and DuckDB.
 _FORBIDDEN = re.compile(r"[%\\\[\]#?*\x00-\x1f]")
 
@@ -86,6 +90,14 @@ class Location:
         if self.is_local:
             return pafs.SubTreeFileSystem(self.uri, pafs.LocalFileSystem())
         return pafs.PyFileSystem(_ObjectStore(self.uri, dict(self.options)))
+
+    def entries(self, directory: str = "") -> list[pafs.FileInfo]:
+        """Return what is in a directory below this location; nothing if it is not there."""
+        filesystem, selector = self.filesystem(), pafs.FileSelector(directory, allow_not_found=True)
+        for _ in range(_LISTINGS - 1):
+            with suppress(FileNotFoundError):
+                return filesystem.get_file_info(selector)
+        return filesystem.get_file_info(selector)
 
 
 class _ObjectStore(DeltaStorageHandler):

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-import pyarrow.fs as pafs
-
 from lakehouse_platform.store.location import Location
 
 LOG_DIRECTORY = "_delta_log"
@@ -59,8 +57,7 @@ def commit_file(version: int) -> str:
 
 def list_log(location: Location) -> LogListing:
     """Return the versions in the table's log; empty if there is no log."""
-    selector = pafs.FileSelector(LOG_DIRECTORY, allow_not_found=True)
-    names = [info.base_name for info in location.filesystem().get_file_info(selector)]
+    names = [info.base_name for info in location.entries(LOG_DIRECTORY)]
     commits = sorted(int(match[1]) for name in names if (match := _COMMIT.fullmatch(name)))
     checkpoints = {int(match[1] or match[2]) for name in names if (match := _CHECKPOINT.fullmatch(name))}
     return LogListing(tuple(commits), tuple(sorted(checkpoints)))

@@ -133,11 +133,11 @@ def checkpoint(committer: Committer) -> int:
 def clean_up_log(committer: Committer) -> int:
     """Delete log entries older than the table's log retention and before the last checkpoint; return how many."""
     location = committer.location
-    before = _log_files(location.filesystem())
+    before = _log_files(location)
     table = open_table(location)
     with translated(location):
         table.cleanup_metadata()
-    return before - _log_files(location.filesystem())
+    return before - _log_files(location)
 
 
 def _rewritten(committer: Committer, act: Callable[[DeltaTable, Stamp], Mapping[str, Any]]) -> OptimizeResult:
@@ -235,5 +235,5 @@ def _sizes(filesystem: pafs.FileSystem, paths: Sequence[str]) -> list[int]:
     return [info.size or 0 for info in filesystem.get_file_info(list(paths))] if paths else []
 
 
-def _log_files(filesystem: pafs.FileSystem) -> int:
-    return len(filesystem.get_file_info(pafs.FileSelector(LOG_DIRECTORY, allow_not_found=True)))
+def _log_files(location: Location) -> int:
+    return len(location.entries(LOG_DIRECTORY))

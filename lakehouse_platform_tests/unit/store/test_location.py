@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -185,3 +186,20 @@ def test_tables_of_an_object_store_are_listed(s3: S3Server) -> None:
     assert store.tables() == ["a", "b", "c.d"]
     store.drop("b")
     assert store.tables() == ["a", "c.d"]
+
+
+def test_a_directory_that_comes_and_goes_can_be_listed(tmp_path: Path) -> None:
+    place, ended = tmp_path / "t", threading.Event()
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            place.mkdir()
+            place.rmdir()
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        assert not any(Location.parse(tmp_path).entries("t") for _ in range(10_000))
+    finally:
+        ended.set()
+        other.join()
