@@ -54,14 +54,13 @@ class KeyIndex:
         """Tell whether the rows of a table's files are what the files alone say."""
         return not uses_column_mapping(table) and not has_deletion_vectors(table)
 
-    def duplicates(self, table: DeltaTable, keys: pa.Table) -> dict[str, Any] | None:
+    def duplicates(self, files: KeyFiles, keys: pa.Table) -> dict[str, Any] | None:
         """Return the first key found that the table already holds; None if it holds none of them.
 
         Args:
-            table: The snapshot to look in; see `serves`.
+            files: The files of the snapshot to look in; see `serves`.
             keys: The key columns in the table's types, in the order of the declared key.
         """
-        files = _KeyFiles.of(self.location, table, tuple(keys.column_names))
         wanted = np.unique(_hashed(keys))
         folder, entries = self.directory / files.digest, entries_in(self.directory)
         paths = {_entry_name(path, size): path for path, size in files.sizes.items()}
@@ -73,35 +72,40 @@ class KeyIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class _KeyFiles:
+class KeyFiles:
     """The key columns of one snapshot's live files.
 
     Attributes:
         reader: Reads them.
+        table_id: The id in the table's metadata.
         sizes: Size of each file, by path.
         partitions: Its partition values, as far as they are part of the key.
-        digest: Names the table, its key and the way of hashing.
     """
 
     reader: FileReader
+    table_id: str
     sizes: Mapping[str, int]
     partitions: Mapping[str, Mapping[str, pa.Scalar]]
-    digest: str
 
     @classmethod
-    def of(cls, location: Location, table: DeltaTable, key: Sequence[str]) -> _KeyFiles:
-        schema = arrow_schema(table)
-        columns = pa.schema([schema.field(name) for name in key])
+    def of(cls, location: Location, table: DeltaTable, key: Sequence[str]) -> KeyFiles:
+        """Return the files of an opened table."""
         actions = add_actions(table)
         paths: list[str] = actions.column("path").to_pylist()
         sizes: list[int] = actions.column("size_bytes").to_pylist()
-        identity = (str(table.metadata().id), [(f.name, str(f.type)) for f in columns], pl.__version__)
+        table_id = str(table.metadata().id)
         return cls(
-            reader=FileReader.of(location, columns, str(table.metadata().id)),
+            reader=key_reader(location, arrow_schema(table), table_id, key),
+            table_id=table_id,
             sizes=dict(zip(paths, sizes, strict=True)),
             partitions=_partitions(table, paths, key),
-            digest=_digest(identity),
         )
+
+    @property
+    def digest(self) -> str:
+        """Names the table, its key and the way of hashing."""
+        columns = [(field.name, str(field.type)) for field in self.reader.schema]
+        return _digest((self.table_id, columns, pl.__version__))
 
     def hashes(self, path: str) -> Hashes:
         """Return the sorted hashes of a file's keys."""
@@ -121,6 +125,11 @@ class _KeyFiles:
 
     def _read(self, path: str) -> Iterator[pa.RecordBatch]:
         return self.reader.read(path, self.partitions.get(path, {}), None)
+
+
+def key_reader(location: Location, schema: pa.Schema, table_id: str, key: Sequence[str]) -> FileReader:
+    """Return the reader of a table's key columns."""
+    return FileReader.of(location, pa.schema([schema.field(name) for name in key]), table_id)
 
 
 def _partitions(

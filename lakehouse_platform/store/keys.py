@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 
 from lakehouse_platform.errors import DuplicateKeyError, InvalidRowsError, SchemaMismatchError
-from lakehouse_platform.store.key_index import KeyIndex
+from lakehouse_platform.store.key_index import KeyFiles, KeyIndex
 from lakehouse_platform.store.predicates import literal, quote_identifier
 from lakehouse_platform.store.rough_statistics import source_of
 
@@ -115,7 +115,7 @@ def taken_key(
     if rows.num_rows == 0:
         return None
     if index is not None and outside is None and index.serves(table):
-        return index.duplicates(table, rows.select(list(key)))
+        return index.duplicates(KeyFiles.of(index.location, table, key), rows.select(list(key)))
     keys = pl.DataFrame(pl.from_arrow(rows.select(list(key))))
     for batch in _candidates(table, rows, key, outside):
         taken = pl.DataFrame(pl.from_arrow(batch)).join(keys, on=list(key), how="semi")

@@ -136,6 +136,13 @@ class Pinned:
         """The columns in plain Arrow types."""
         return self.reader.schema
 
+    @property
+    def has_plain_files(self) -> bool:
+        """Whether the rows are what the files alone say, without column mapping and deletion vectors."""
+        if self.properties.get("delta.columnMapping.mode", "none") != "none":
+            return False
+        return all(file.kept is None for file in self.files)
+
     def file(self, path: str) -> PinnedFile:
         """Return a live file by its path in the log.
 

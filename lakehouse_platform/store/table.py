@@ -27,6 +27,7 @@ from lakehouse_platform.store.commit import AppTransaction, Committer
 from lakehouse_platform.store.describe import describe
 from lakehouse_platform.store.diff import diff
 from lakehouse_platform.store.engine import open_table, translated
+from lakehouse_platform.store.key_index import KeyIndex
 from lakehouse_platform.store.limits import sql_limits
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import list_log
@@ -58,6 +59,11 @@ class Table:
     def name(self) -> str:
         """The table's name: the last part of its location."""
         return self.location.name
+
+    @property
+    def key_index(self) -> KeyIndex | None:
+        """The index of its keys, if the settings name a directory for one."""
+        return self._committer.key_index
 
     def through(self, origin: Origin) -> Table:
         """Return this table with another origin of its changes."""
@@ -250,18 +256,6 @@ class Table:
     def delete_all(self, *, transaction: AppTransaction | None = None) -> DeleteResult:
         """Delete all rows by removing every data file; see `writes.delete`."""
         return writes.delete(self._committer, "TRUE", transaction=transaction)
-
-    def find_duplicate_key(self, rows: pa.Table) -> str | None:
-        """Tell why rows could not be appended because of the declared key; None if their keys are new and distinct.
-
-        Args:
-            rows: Rows with at least the key columns.
-
-        Raises:
-            InvalidRowsError: A key column is missing or holds NULL.
-            SchemaMismatchError, LossyCastError: A key does not fit its column.
-        """
-        return writes.find_duplicate_key(self._committer, rows)
 
     def transaction(self) -> Transaction:
         """Return a context manager that makes several changes one commit or none."""

@@ -11,18 +11,13 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 
 from lakehouse_platform.errors import InvalidRowsError, SchemaMismatchError
 from lakehouse_platform.model.results import DeleteResult, UpdateResult
-from lakehouse_platform.store.cast import conform, conform_stream, plain_schema
+from lakehouse_platform.store.cast import conform_stream, plain_schema
 from lakehouse_platform.store.checks import first_row_outside, named_violations
 from lakehouse_platform.store.commit import AppTransaction, Committer, Stamp
-from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.key_index import KeyIndex
 from lakehouse_platform.store.keys import (
     check_absent,
     check_distinct,
-    key_text,
-    repeated_key,
-    require_keys,
-    taken_key,
 )
 from lakehouse_platform.store.partitions import check_partition_texts
 from lakehouse_platform.store.predicates import parse_expression, parse_predicate, quote_identifier
@@ -205,26 +200,6 @@ def _check_new_partitions(table: DeltaTable, values: Mapping[str, str], where: s
             stream: Any = QueryBuilder().register("t", table).execute(query)
             found = pa.table(stream)
             check_partition_texts(found.cast(plain_schema(found.schema)), (column,), name)
-
-
-def find_duplicate_key(committer: Committer, rows: pa.Table) -> str | None:
-    """Return what is wrong with the declared keys of rows that are to be appended; see `Table.find_duplicate_key`."""
-    location = committer.location
-    table = open_table(location)
-    key = primary_key(table)
-    if not key:
-        return None
-    schema = arrow_schema(table)
-    wanted = pa.schema([schema.field(name).with_nullable(True) for name in key])
-    keys = conform(
-        rows.select([name for name in key if name in rows.column_names]), wanted, name=location.name
-    )
-    require_keys(keys, key, location.name)
-    if (repeated := repeated_key(keys, key)) is not None:
-        return f"key {key_text(repeated)} occurs twice in the rows"
-    with translated(location):
-        taken = taken_key(table, keys, key, index=committer.key_index)
-    return None if taken is None else f"key {key_text(taken)} is already in the table"
 
 
 def guarded_keys(

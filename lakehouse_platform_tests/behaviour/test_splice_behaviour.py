@@ -5,6 +5,8 @@ import pytest
 from lakehouse_platform.errors import CommitConflictError, ConstraintViolationError, DuplicateKeyError
 from lakehouse_platform.store.commit import AppTransaction
 from lakehouse_platform.store.delta_store import DeltaStore
+from lakehouse_platform.store.new_keys import find_duplicate_key
+from lakehouse_platform.store.pinned import Pinned
 from lakehouse_platform_tests.support.layout import cut, in_file, in_order, paths, typed
 from lakehouse_platform_tests.support.tables import PEOPLE, people, refused, rows
 
@@ -77,6 +79,9 @@ def test_taken_keys_are_found_without_writing(
         store = DeltaStore(store.config.model_copy(update={"key_index_path": directory}))
     table = store.create("people", PEOPLE, primary_key=["id"])
     table.append(people(1, 2, 3))
-    assert table.find_duplicate_key(typed(table, people(4, 2))) == "key id = 2 is already in the table"
-    assert table.find_duplicate_key(typed(table, people(4, 5))) is None
+    assert (
+        find_duplicate_key(Pinned.open(table), typed(table, people(4, 2)))
+        == "key id = 2 is already in the table"
+    )
+    assert find_duplicate_key(Pinned.open(table), typed(table, people(4, 5))) is None
     assert table.version() == 1

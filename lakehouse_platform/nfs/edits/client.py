@@ -118,6 +118,12 @@ class Client:
             self.before = [old for old in self.before if old[0].version > image.version]
         self.read = image, now
 
+    def patched(self, told: Image, now: float) -> Image:
+        """Return the image that the client changes in place: the one it read, if it was told a newer one by the way."""
+        if self.read is None or now >= self.read[1] + CACHED_S or self.read[0].version >= told.version:
+            return told
+        return self.read[0]
+
     def sights(self, told: Image, now: float) -> list[tuple[Sight, Edit | Image]]:
         """Return what a WRITE may be based on, the likeliest first."""
         edit = self.edit

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lakehouse_platform.errors import LakehouseError
+from lakehouse_platform.errors import InfrastructureError, LakehouseError
 from lakehouse_platform.nfs.edits.client import REFUSING_S, Client, Refusing
 from lakehouse_platform.nfs.edits.gaps import Gap, Gaps
 from lakehouse_platform.nfs.edits.rejected import Rejected
@@ -24,6 +24,7 @@ from lakehouse_platform.nfs.operations import NfsError, Status
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _IDLE_S = 3600.0
+_SHOW_AGAIN_S = 1.0
 _UNFINISHED = (
     "the file does not end with a whole row, or was replaced half written: write all of it, then save again"
 )
@@ -166,6 +167,22 @@ class Driver:
             client.before, client.read = [], (outcome.image, self._clocks.now())
             self._told.put(client.mount, client.view.key, outcome.image.version, self._clocks.now_ns())
             await self._let_go(client)
+        if not outcome.is_shown:
+            self._start(self._show(client.view))
+
+    async def _show(self, view: View) -> None:
+        """Bring a table's images up to what was published; until then its client sees what it wrote."""
+        while not self._is_closing:
+            try:
+                await self._thread(view.images.refresh)
+            except InfrastructureError as error:
+                _LOG.warning("what was published in %s cannot be shown yet: %s", view.table.name, error)
+                await asyncio.sleep(_SHOW_AGAIN_S)
+            except LakehouseError as error:
+                _LOG.warning("what was published in %s cannot be shown: %s", view.table.name, error)
+                return
+            else:
+                return
 
     async def _failed(self, client: Client, failed: Failed) -> None:
         if failed.may_pass:

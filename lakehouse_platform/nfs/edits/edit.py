@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
 
 from lakehouse_platform.nfs.content import Buffer, Content
 from lakehouse_platform.nfs.edits.arrivals import Arrivals, Rules
@@ -16,6 +19,8 @@ from lakehouse_platform.nfs.edits.view import View
 from lakehouse_platform.nfs.operations import NfsError, Status
 from lakehouse_platform.nfs.tree.image import Image
 from lakehouse_platform.store.commit import AppTransaction
+from lakehouse_platform.store.new_keys import find_duplicate_key
+from lakehouse_platform.store.pinned import Pinned
 from lakehouse_platform.store.properties import allows_missing_columns
 
 _APP = "lakehouse-nfs-"
@@ -50,6 +55,7 @@ class Edit:
         sequence: How often it was published, and other edits with the same log before.
         attempt: What was to be published, while it is not known whether it was.
         is_uncommitted: Whether there are unstable WRITEs that the client may send again.
+        awaits_commit: Whether there are unstable WRITEs that no COMMIT has followed yet: the client has not closed.
     """
 
     def __init__(self, log: SpoolLog, image: Image, view: View, quota: int) -> None:
@@ -61,6 +67,7 @@ class Edit:
         self.sequence = log.count
         self.attempt: Overlay | None = None
         self.is_uncommitted = False
+        self.awaits_commit = False
         self._view = view
         self._quota = quota
         self._is_noted = True
@@ -101,7 +108,7 @@ class Edit:
 
     # ── Changing ──────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, offset: int, data: memoryview) -> Shape | None:
+    def write(self, offset: int, data: memoryview, *, stable: bool = True) -> Shape | None:
         """Take a WRITE and return what the draft looks like then; None if nothing changed.
 
         Raises:
@@ -115,13 +122,25 @@ class Edit:
             return None
         start, new = part
         self.note_published()
-        place = self.log.write(start, new)
+        place = self.log.write(start, new, stable=stable)
+        self.awaits_commit = self.awaits_commit or not stable
         self.draft.write(start, len(new), place)
         self._arrivals.touch(start)
         shape = self.look()
         changed = start + len(new) - offset
         self._arrivals.check_patch(self.draft.peek(), offset, offset + _line_end(data, changed))
         return shape
+
+    def commit(self) -> None:
+        """Make unstable WRITEs durable, on behalf of the client.
+
+        Raises:
+            NfsError: The spool is full (NOSPC) or its disk refused (IO).
+        """
+        if self.awaits_commit:
+            self.log.note(RecordKind.COMMITTED)
+            self.awaits_commit = False
+        self.log.sync()
 
     def truncate(self, size: int) -> Shape:
         """Cut the draft.
@@ -180,6 +199,7 @@ class Edit:
         assert self.attempt is not None  # noqa: S101 - a publication goes before
         self.sequence += 1
         self._is_noted = False
+        self.awaits_commit = self.awaits_commit and self.draft.size > self.attempt.size
         self._rebase(self.attempt, version)
         self.attempt = None
         return self.look() if self.draft.size > self.base.size else None
@@ -226,11 +246,16 @@ class Edit:
 
     # ── Recovery ──────────────────────────────────────────────────────────────────────────────────
 
-    def apply_write(self, offset: int, length: int, place: int) -> None:
+    def apply_write(self, offset: int, length: int, place: int, *, stable: bool) -> None:
         """Repeat a logged WRITE, which its client may not know to be done and send again."""
+        self.awaits_commit = self.awaits_commit or not stable
         self.draft.write(offset, length, place)
         self._arrivals.touch(offset)
         self.is_uncommitted = True
+
+    def apply_committed(self) -> None:
+        """Repeat a logged COMMIT."""
+        self.awaits_commit = False
 
     def apply_truncate(self, size: int) -> None:
         """Repeat a logged cut."""
@@ -239,12 +264,14 @@ class Edit:
 
     def apply_reverted(self) -> None:
         """Repeat a logged revert."""
+        self.awaits_commit = False
         if isinstance(self.base, Overlay):
             self.draft.restore(self.base)
         self._arrivals = Arrivals(self.base, self._names, self._rules)
 
     def apply_published(self, stop: int, sequence: int, version: int) -> None:
         """Repeat a logged publication."""
+        self.awaits_commit = self.awaits_commit and stop < self.draft.size
         self.sequence = sequence
         self._rebase(_cut(self.draft.freeze(), stop), version)
 
@@ -292,9 +319,15 @@ def _rules(view: View, image: Image) -> Rules:
         image.schema,
         tuple(image.key),
         violations,
-        view.table.find_duplicate_key,
+        partial(_known_key, view),
         allow_missing=allows_missing(view),
     )
+
+
+def _known_key(view: View, rows: pa.Table) -> str | None:
+    pinned = view.images.pinned
+    pinned = Pinned.open(view.table) if pinned is None else pinned.newer()
+    return find_duplicate_key(pinned, rows)
 
 
 def allows_missing(view: View) -> bool:

@@ -149,7 +149,7 @@ class Editor(Driver):
             edit = client.edit
             if edit is None:
                 return
-            await self._thread(edit.log.sync)
+            await self._thread(edit.commit)
             edit.is_uncommitted = False
             client.state = client.state.on_commit(self._clocks.now())
             self._wake_later(client)
@@ -268,7 +268,7 @@ class Editor(Driver):
             client.edit = found.edit
             client.changed_ns = self._clocks.now_ns()
             if found.shape is not None:
-                client.state = client.state.on_recovered(found.shape, now)
+                client.state = client.state.on_recovered(found.shape, now, unstable=found.edit.awaits_commit)
             elif (client.told_version or -1) >= (found.edit.version or 0):
                 client.superseded_at = now
             self._wake_later(client)

@@ -20,6 +20,7 @@ from lakehouse_platform.nfs.edits.view import View
 _LOG = logging.getLogger(__name__)
 # A client that wrote nothing for so long, although its server was there, has been told a newer image or is gone.
 _GHOST_NS = 600 * 10**9
+_WRITES = frozenset({RecordKind.WRITE, RecordKind.UNSTABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +144,11 @@ def _replay(edit: Edit, records: Sequence[Record], log: SpoolLog) -> bool:
     """Repeat the records; return whether the view was removed at their end."""
     was_removed = False
     for record in records:
-        if record.kind is RecordKind.WRITE:
-            edit.apply_write(record.offset, record.length, record.place)
+        if record.kind in _WRITES:
+            stable = record.kind is RecordKind.WRITE
+            edit.apply_write(record.offset, record.length, record.place, stable=stable)
+        elif record.kind is RecordKind.COMMITTED:
+            edit.apply_committed()
         elif record.kind is RecordKind.TRUNCATE:
             edit.apply_truncate(record.offset)
         elif record.kind is RecordKind.PUBLISHED:
@@ -177,7 +181,7 @@ def _give_up(
     published = [number for number, record in enumerate(records) if record.kind is RecordKind.PUBLISHED]
     rest = records[published[-1] + 1 if published else 0 :]
     parts: list[Buffer] = [
-        log.pread(record.place, record.length) for record in rest if record.kind is RecordKind.WRITE
+        log.pread(record.place, record.length) for record in rest if record.kind in _WRITES
     ]
     if parts:
         _LOG.warning("an edit of before the restart is kept in .rejected: %s", why)

@@ -110,6 +110,11 @@ class Session:
         return self.shape is not None
 
     @property
+    def is_append(self) -> bool:
+        """Whether there is a draft that only adds to what the client saw."""
+        return self.shape is not None and self.shape.is_append
+
+    @property
     def due(self) -> float | None:
         """When something is to be done if nothing happens until then."""
         if self.shape is None:
@@ -134,10 +139,10 @@ class Session:
         """The client has asked to make durable what it wrote."""
         return replace(self, is_unstable=False, touched=now) if self.is_unstable else self
 
-    def on_recovered(self, shape: Shape, now: float) -> Session:
+    def on_recovered(self, shape: Shape, now: float, *, unstable: bool = False) -> Session:
         """The draft was found in the spool of an earlier server."""
         wait = 0.0 if shape.is_append else RECOVERED_QUIET_S
-        return Session(shape, now, now, changes=1, not_before=now + wait)
+        return Session(shape, now, now, changes=1, is_unstable=unstable, not_before=now + wait)
 
     def on_close(self, now: float) -> Act:
         """The client asks for attributes, which may be its close."""
@@ -177,7 +182,7 @@ class Session:
             return Act.NOTHING
         if self.shape.is_append:
             return Act.PUBLISH_WHOLE_ROWS if self.shape.has_rows else Act.NOTHING
-        return Act.PUBLISH_ALL if _looks_complete(self.shape) else Act.NOTHING
+        return Act.PUBLISH_ALL if _looks_complete(self.shape) and not self.is_unstable else Act.NOTHING
 
     def on_published(self, rest: Shape | None) -> Session:
         """The draft is in the table, except for the beginning of a row."""
@@ -204,13 +209,22 @@ def _looks_complete(shape: Shape) -> bool:
     return shape.ending is Ending.WHOLE or (shape.ending is Ending.TAIL and shape.size % _PAGE != 0)
 
 
+def _without_commit(shape: Shape) -> Act:
+    """Return what becomes of a draft whose client never asked to make it durable: it may be half of a file."""
+    if not shape.is_append:
+        return Act.PUBLISH_ALL if _looks_complete(shape) else Act.REJECT
+    if shape.ending is Ending.WHOLE or shape.size % _PAGE != 0:
+        return Act.PUBLISH_ALL
+    return Act.PUBLISH_WHOLE_ROWS if shape.has_rows else Act.REJECT
+
+
 def _plan(shape: Shape, state: Session) -> tuple[float, Act]:
     """Return when to do what if nothing happens."""
     give_up = state.touched + GIVE_UP_S
     if shape.size == 0:
         return give_up, Act.SHOW_TABLE
     if state.is_unstable and shape.ending is not Ending.BROKEN and not shape.cuts_row:
-        return give_up, Act.PUBLISH_ALL
+        return give_up, _without_commit(shape)
     if shape.is_append and shape.has_rows:
         is_bulk = shape.added > _BULK
         quiet = state.touched + (BULK_QUIET_S if is_bulk else APPEND_QUIET_S)

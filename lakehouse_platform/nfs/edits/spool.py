@@ -32,7 +32,7 @@ _MOST_FREE = 32
 
 
 class RecordKind(IntEnum):
-    """What a record says."""
+    """What a record says. WRITE and UNSTABLE have the written bytes, a COMMITTED stands for those before it."""
 
     OPEN = 1
     WRITE = 2
@@ -43,6 +43,8 @@ class RecordKind(IntEnum):
     CREATED = 7
     REVERTED = 8
     FREE = 9
+    UNSTABLE = 10
+    COMMITTED = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +102,13 @@ class SpoolLog:
         """Return bytes at a place."""
         return os.pread(self._file, count, place)
 
-    def write(self, offset: int, data: Buffer) -> int:
-        """Log written bytes and return their place.
+    def write(self, offset: int, data: Buffer, *, stable: bool = True) -> int:
+        """Log written bytes, which a COMMIT follows if they are not stable, and return their place.
 
         Raises:
             NfsError: The spool or its disk is full (NOSPC); nothing was logged.
         """
-        return self._append(RecordKind.WRITE, offset, data)
+        return self._append(RecordKind.WRITE if stable else RecordKind.UNSTABLE, offset, data)
 
     def note(self, kind: RecordKind, offset: int = 0, facts: Mapping[str, Any] | None = None) -> None:
         """Log anything else.

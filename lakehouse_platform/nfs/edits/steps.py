@@ -59,10 +59,12 @@ class Published:
     Attributes:
         rest: What is left of the draft.
         image: The image that the client's file now equals, if that was looked for: the log can go.
+        is_shown: Whether the table's images hold it; if not, its client sees what it wrote, and need not wait.
     """
 
     rest: Shape | None
     image: Image | None = None
+    is_shown: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Steps:
         Raises:
             NfsError: FBIG, NOSPC, JUKEBOX; nothing changed.
         """
-        taken = self._written(client, offset, data, now)
+        taken = self._written(client, offset, data, now, stable)
         edit = taken.edit if taken else client.edit if client.is_open else None
         if not stable or edit is None or (taken and taken.error):
             return taken
@@ -110,13 +112,15 @@ class Steps:
             return Taken(edit, error=error, published=taken is not None and taken.published)
         return taken
 
-    def _written(self, client: Client, offset: int, data: memoryview, now: float) -> Taken | None:
+    def _written(
+        self, client: Client, offset: int, data: memoryview, now: float, stable: bool
+    ) -> Taken | None:
         published = _resolve(client)
         edit = client.edit if client.is_open and not published else self._opened(client, offset, data, now)
         if edit is None:
             return None
         try:
-            return Taken(edit, edit.write(offset, data), published=published)
+            return Taken(edit, edit.write(offset, data, stable=stable), published=published)
         except LakehouseError as error:
             return Taken(edit, error=error, published=published)
         except NfsError as error:
@@ -168,6 +172,8 @@ class Steps:
         based_on = sights[opened.index][1]
         if isinstance(based_on, Edit):
             return based_on
+        if not opened.is_append and opened.index == 0:
+            based_on = client.patched(based_on, now)
         return Edit.begin(self.spool, client.mount, client.view, based_on)
 
     def told(self, client: Client) -> Image:
@@ -191,6 +197,7 @@ class Steps:
         """Commit a client's draft, or of an append only the whole rows."""
         edit = client.edit
         assert edit is not None  # noqa: S101 - a session that is open has one
+        is_append = client.state.is_append
         try:
             if not _resolve(client):
                 stop = edit.rows_end if whole_rows else edit.draft.size
@@ -203,10 +210,13 @@ class Steps:
         except LakehouseError as error:
             edit.not_published()
             return Failed(error, may_pass=False)
-        image = self._after(client.view, edit)
+        self._note_published(client.view, edit)
+        if is_append and edit.log.size <= _LONG_LOG:
+            return Published(rest, is_shown=False)
+        image = self._show(client.view)
         if rest is None and image is not None and edit.log.size > _LONG_LOG and _shows(image, edit):
             return Published(rest, image)
-        return Published(rest)
+        return Published(rest, is_shown=image is not None)
 
     def replace(self, client: Client, moved: Gap | None, content: Content, now: float) -> Image:
         """Commit a file that takes the place of the view; return the newest image.
@@ -241,12 +251,18 @@ class Steps:
         image = moved.image if moved is not None else self._before_eyes(client, now)
         return image, tuple(image.schema.names), image
 
-    def _after(self, view: View, edit: Edit) -> Image | None:
-        """Do what can also be done later: note the publication, and show it."""
+    def _note_published(self, view: View, edit: Edit) -> None:
+        """Note a publication in the log, which can also be done later."""
         try:
             edit.note_published()
+        except NfsError as error:
+            _LOG.warning("after publishing %s: %s", view.table.name, error)
+
+    def _show(self, view: View) -> Image | None:
+        """Return the newest image; None if the storage does not answer now."""
+        try:
             return view.images.refresh()
-        except (LakehouseError, NfsError) as error:
+        except LakehouseError as error:
             _LOG.warning("after publishing %s: %s", view.table.name, error)
             return None
 

@@ -22,7 +22,9 @@ from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform.store.engine import open_table
 from lakehouse_platform.store.key_entries import entries_in
-from lakehouse_platform.store.key_index import KeyIndex
+from lakehouse_platform.store.key_index import KeyFiles, KeyIndex
+from lakehouse_platform.store.new_keys import find_duplicate_key
+from lakehouse_platform.store.pinned import Pinned
 from lakehouse_platform.store.table import Table
 from lakehouse_platform_tests.support.deletion_vectors import inline_vector
 from lakehouse_platform_tests.support.handmade import HandmadeTable, Protocol, column
@@ -64,7 +66,7 @@ def entries(directory: Path) -> list[Path]:
 
 
 def says(table: Table, *ids: int) -> bool:
-    return table.find_duplicate_key(rows(*ids)) is not None
+    return find_duplicate_key(Pinned.open(table), rows(*ids)) is not None
 
 
 def test_it_says_what_the_table_holds(table: Table, directory: Path) -> None:
@@ -73,17 +75,17 @@ def test_it_says_what_the_table_holds(table: Table, directory: Path) -> None:
 
 
 def test_it_names_the_key(table: Table) -> None:
-    assert table.find_duplicate_key(rows(99, 42, 98)) == "key id = 42 is already in the table"
-    assert table.find_duplicate_key(rows(99, 99)) == "key id = 99 occurs twice in the rows"
-    assert table.find_duplicate_key(rows()) is None
+    assert find_duplicate_key(Pinned.open(table), rows(99, 42, 98)) == "key id = 42 is already in the table"
+    assert find_duplicate_key(Pinned.open(table), rows(99, 99)) == "key id = 99 occurs twice in the rows"
+    assert find_duplicate_key(Pinned.open(table), rows()) is None
     with pytest.raises(InvalidRowsError):
-        table.find_duplicate_key(pa.table({"v": ["x"]}))
+        find_duplicate_key(Pinned.open(table), pa.table({"v": ["x"]}))
 
 
 def test_a_table_without_a_key_has_no_duplicates(indexed: DeltaStore, directory: Path) -> None:
     table = indexed.create("t", SCHEMA)
     table.append(rows(1))
-    assert table.find_duplicate_key(rows(1)) is None
+    assert find_duplicate_key(Pinned.open(table), rows(1)) is None
     assert not directory.exists()
 
 
@@ -124,9 +126,11 @@ def test_every_type_of_key_is_found(indexed: DeltaStore, name: str, partitioned:
     table = indexed.create("t", schema, primary_key=["k", "n"], partition_by=["k"] if partitioned else [])
     made = table.arrow_schema()
     table.append(pa.table({"k": values[:-1], "n": [1] * (len(values) - 1)}, schema=made))
-    told = [table.find_duplicate_key(pa.table({"k": [v], "n": [1]}, schema=made)) for v in values]
+    told = [
+        find_duplicate_key(Pinned.open(table), pa.table({"k": [v], "n": [1]}, schema=made)) for v in values
+    ]
     assert [found is not None for found in told] == [True] * (len(values) - 1) + [False]
-    assert table.find_duplicate_key(pa.table({"k": values[:1], "n": [2]}, schema=made)) is None
+    assert find_duplicate_key(Pinned.open(table), pa.table({"k": values[:1], "n": [2]}, schema=made)) is None
 
 
 def test_rewritten_files_are_looked_at_anew(table: Table) -> None:
@@ -220,8 +224,11 @@ def test_another_process_reads_what_this_one_wrote(table: Table, directory: Path
         "import sys, pyarrow as pa\n"
         "from lakehouse_platform.settings import LakehouseConfig\n"
         "from lakehouse_platform.store.delta_store import DeltaStore\n"
+        "from lakehouse_platform.store.new_keys import find_duplicate_key\n"
+        "from lakehouse_platform.store.pinned import Pinned\n"
         "store = DeltaStore(LakehouseConfig(base_path=sys.argv[1], key_index_path=sys.argv[2]))\n"
-        "print([store.table('t').find_duplicate_key(pa.table({'id': [n]})) is None for n in (49, 50)])\n"
+        "pinned = Pinned.open(store.table('t'))\n"
+        "print([find_duplicate_key(pinned, pa.table({'id': [n]})) is None for n in (49, 50)])\n"
     )
     arguments = [sys.executable, "-c", code, table.config.base_path, str(directory)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True)
@@ -266,14 +273,14 @@ def test_rows_hidden_by_deletion_vectors_are_not_in_the_way(indexed: DeltaStore)
     )
     home.commit(1, home.add(pa.table({"id": [1, 2, 3]}), deletion_vector=inline_vector([1])))
     table = indexed.table("h")
-    told = [table.find_duplicate_key(pa.table({"id": [number]})) for number in (1, 2, 3)]
+    told = [find_duplicate_key(Pinned.open(table), pa.table({"id": [number]})) for number in (1, 2, 3)]
     assert [found is None for found in told] == [False, True, False]
 
 
 def test_asking_for_many_keys_is_asking_for_each(table: Table, directory: Path) -> None:
     index = KeyIndex(directory, table.location)
-    engine = open_table(table.location)
+    files = KeyFiles.of(table.location, open_table(table.location), ["id"])
     absent = list(range(100, 50_000))
-    assert index.duplicates(engine, rows(*absent).select(["id"])) is None
+    assert index.duplicates(files, rows(*absent).select(["id"])) is None
     random.Random(1).shuffle(absent)
-    assert index.duplicates(engine, rows(*absent, 33).select(["id"])) == {"id": 33}
+    assert index.duplicates(files, rows(*absent, 33).select(["id"])) == {"id": 33}

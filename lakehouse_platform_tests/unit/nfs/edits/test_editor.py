@@ -390,6 +390,27 @@ def test_a_file_written_shorter_and_then_cut_is_one_version(tell: Callable[[Stor
     tell(story)
 
 
+def test_a_file_rewritten_in_place_keeps_rows_that_its_writer_was_only_told_of(
+    tell: Callable[[Story], None],
+) -> None:
+    """As `rsync --inplace` and programs do that open the file with `r+`."""
+
+    async def story(run: Running) -> None:
+        first, second = run.mount(), run.mount()
+        await first.read()
+        await second.echo(b"4,n4,34\n")
+        await first.getattr()
+        before, shorter = run.version, START.replace(b"2,n2,32\n", b"")
+        await first.write(0, shorter)
+        await first.editor.truncate(first.id, first.view, len(shorter))
+        await first.getattr()
+        await run.wait(2.5)
+        assert run.version == before + 1
+        assert run.shown() == shorter + b"4,n4,34\n"
+
+    tell(story)
+
+
 def test_a_replacement_is_refused_with_the_line_of_its_wrong_row(tell: Callable[[Story], None]) -> None:
     async def story(run: Running) -> None:
         client = run.mount()

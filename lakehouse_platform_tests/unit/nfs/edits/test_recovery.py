@@ -64,6 +64,31 @@ def test_what_was_published_is_not_published_again_after_a_restart(tell: Callabl
     tell(after)
 
 
+@pytest.mark.parametrize("committed", [False, True])
+def test_half_of_a_copy_is_published_after_a_restart_only_if_its_client_had_it_committed(
+    tell: Callable[[Story], None], committed: bool
+) -> None:
+    half = START[: START.index(b"\n2,")]
+
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await client.editor.truncate(client.id, client.view, 0)
+        await client.write(0, half[:5], Stable.UNSTABLE)
+        await client.write(5, half[5:], Stable.UNSTABLE)
+        if committed:
+            await client.editor.commit(client.id, client.view)
+
+    async def after(run: Running) -> None:
+        for _ in range(3):
+            await run.wait(61)
+        assert run.shown() == (half + b"\n" if committed else START)
+        assert list(run.rejected()) == ([] if committed else [half])
+
+    tell(before)
+    tell(after)
+
+
 def test_an_overwrite_waits_for_its_client_after_a_restart(tell: Callable[[Story], None]) -> None:
     new = b"id,name,age\n1,n1,31\n7,n7,37\n8,n8,38\n"
 

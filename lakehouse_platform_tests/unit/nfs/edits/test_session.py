@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,6 +115,29 @@ def test_a_recovered_rewrite_waits_for_its_client_and_an_append_does_not() -> No
     assert Session().on_recovered(APPEND, 100.0).due == pytest.approx(100.2)
     again = Session().on_recovered(REWRITE, 100.0).on_change(REWRITE, 101.0)
     assert again.due == pytest.approx(101.3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "act"),
+    [
+        (REWRITE, Act.PUBLISH_ALL),
+        (replace(REWRITE, is_cautious=True), Act.REJECT),
+        (replace(REWRITE, ending=Ending.TAIL, size=8192), Act.REJECT),
+        (replace(APPEND, ending=Ending.TAIL, size=8192), Act.PUBLISH_WHOLE_ROWS),
+        (replace(APPEND, ending=Ending.TAIL, size=8192, has_rows=False), Act.REJECT),
+        (replace(APPEND, ending=Ending.TAIL, size=8193), Act.PUBLISH_ALL),
+    ],
+)
+def test_what_may_be_half_of_a_file_is_not_published_without_a_commit(shape: Shape, act: Act) -> None:
+    state = Session().on_change(shape, 100.0, unstable=True)
+    assert state.on_time(109.9) is Act.NOTHING
+    assert state.on_time(110.0) is act
+    assert Session().on_recovered(shape, 100.0, unstable=True).on_time(160.0) is act
+
+
+def test_a_rewrite_that_was_not_committed_stays_in_the_log_when_the_server_stops() -> None:
+    assert Session().on_change(REWRITE, 100.0, unstable=True).on_drain() is Act.NOTHING
+    assert Session().on_change(REWRITE, 100.0).on_drain() is Act.PUBLISH_ALL
 
 
 @given(st.lists(st.tuples(st.floats(0.001, 3), SHAPES), min_size=1, max_size=20))
