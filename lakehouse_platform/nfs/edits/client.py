@@ -112,11 +112,13 @@ class Client:
         self.told, self.told_version = image, image.version
         return True
 
-    def note_read(self, image: Image, now: float) -> None:
-        """Note which image the client reads: older pages are not cached any more."""
-        if self.read is None or self.read[0] is not image:
+    def note_read(self, image: Image, now: float) -> bool:
+        """Note which image the client reads; return whether it is news: older pages are not cached any more."""
+        news = self.read is None or self.read[0] is not image
+        if news:
             self.before = [old for old in self.before if old[0].version > image.version]
         self.read = image, now
+        return news
 
     def patched(self, told: Image, now: float) -> Image:
         """Return the image that the client changes in place: the one it read, if it was told a newer one by the way."""

@@ -160,6 +160,11 @@ class Edit:
         draft = self.draft.peek()
         return draft.size == self.base.size and _same_all(self.base, draft)
 
+    @property
+    def ends_line(self) -> bool:
+        """Whether what was published last ends with a line end, as the table will show it."""
+        return joined(self.base, self.base.size - 1, 1) == b"\n"
+
     def look(self) -> Shape:
         """Check what is new in the draft; see `Arrivals.look`."""
         return self._arrivals.look(self.draft.peek())

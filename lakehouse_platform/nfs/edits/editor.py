@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from lakehouse_platform.nfs.content import Content
+from lakehouse_platform.nfs.edits.client import Client
 from lakehouse_platform.nfs.edits.driver import Clocks, Driver
 from lakehouse_platform.nfs.edits.recovery import Found, Recovery
 from lakehouse_platform.nfs.edits.session import HOLD_S, Act
@@ -69,7 +70,8 @@ class Editor(Driver):
 
     def note_read(self, mount: bytes, view: View, image: Image) -> None:
         """Note that a client was given bytes of an image of this view."""
-        self._client(mount, view).note_read(image, self._clocks.now())
+        if self._client(mount, view).note_read(image, self._clocks.now()):
+            self._told.put_read(mount, view.key, image.version, self._clocks.now_ns())
 
     def is_dirty(self, mount: bytes, view_key: bytes) -> bool:
         """Tell whether a client has a draft, so that its GETATTR is a `close_signal`."""
@@ -271,7 +273,17 @@ class Editor(Driver):
                 client.state = client.state.on_recovered(found.shape, now, unstable=found.edit.awaits_commit)
             elif (client.told_version or -1) >= (found.edit.version or 0):
                 client.superseded_at = now
+                await self._remember_read(client, found.edit.version or 0)
             self._wake_later(client)
+
+    async def _remember_read(self, client: Client, version: int) -> None:
+        """Note again what a client had read before a restart, if that holds its last edit."""
+        read = self._told.get_read(client.mount, client.view.key)
+        if read is None or read < version:
+            return
+        image = await self._thread(self._steps.image, client.view, read)
+        if image is not None:
+            client.read = image, self._clocks.now()
 
     async def run_due(self) -> None:
         """Do what is due. Only for an editor that does not wake itself."""

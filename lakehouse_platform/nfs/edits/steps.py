@@ -182,14 +182,20 @@ class Steps:
             return client.told
         images = client.view.images
         newest = images.current() or images.refresh()
-        version = client.told_version
-        if version is None or version == newest.version:
+        if client.told_version is None or client.told_version == newest.version:
+            return newest
+        return self.image(client.view, client.told_version) or newest
+
+    def image(self, view: View, version: int) -> Image | None:
+        """Return the image of a version that a client knows; None if it cannot be read any more."""
+        newest = view.images.current()
+        if newest is not None and newest.version == version:
             return newest
         try:
-            return images.at(version)
+            return view.images.at(version)
         except LakehouseError:
-            _LOG.warning("version %d that a client was told cannot be read any more", version)
-            return newest
+            _LOG.warning("version %d that a client knows cannot be read any more", version)
+            return None
 
     # ── Publishing ────────────────────────────────────────────────────────────────────────────────
 
@@ -211,7 +217,7 @@ class Steps:
             edit.not_published()
             return Failed(error, may_pass=False)
         self._note_published(client.view, edit)
-        if is_append and edit.log.size <= _LONG_LOG:
+        if is_append and edit.log.size <= _LONG_LOG and edit.ends_line:
             return Published(rest, is_shown=False)
         image = self._show(client.view)
         if rest is None and image is not None and edit.log.size > _LONG_LOG and _shows(image, edit):

@@ -96,6 +96,18 @@ def test_an_appended_row_can_be_changed_at_once(tell: Callable[[Story], None]) -
     tell(story)
 
 
+def test_a_row_without_its_line_end_has_one_for_whoever_appends_next(tell: Callable[[Story], None]) -> None:
+    """As after `printf 4,n4,34 >> data.csv`."""
+
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.echo(b"4,n4,34")
+        await client.echo(b"5,n5,35\n")
+        assert run.shown() == START + b"4,n4,34\n5,n5,35\n"
+
+    tell(story)
+
+
 def test_rows_that_are_written_differently_are_understood_where_the_client_goes_on(
     tell: Callable[[Story], None],
 ) -> None:

@@ -13,6 +13,7 @@ from lakehouse_platform.nfs.operations import NfsError, Stable, Status
 from lakehouse_platform.store.commit import AppTransaction
 from lakehouse_platform.store.log import list_log, read_commit
 from lakehouse_platform.store.table import Table
+from lakehouse_platform_tests.support.byte_image import ByteContent
 from lakehouse_platform_tests.support.editing import PEOPLE_FILE as START
 from lakehouse_platform_tests.support.editing import Bench, Running
 
@@ -59,6 +60,27 @@ def test_what_was_published_is_not_published_again_after_a_restart(tell: Callabl
         await client.getattr()
         assert run.version == version + 1
         assert run.shown() == START + b"4,n4,34\n5,n5,35\n"
+
+    tell(before)
+    tell(after)
+
+
+def test_a_file_renamed_over_after_a_restart_counts_from_what_its_client_had_read(
+    tell: Callable[[Story], None],
+) -> None:
+    seen = START + b"4,n4,34\n5,n5,35\n"
+
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.echo(b"4,n4,34\n")
+        await run.mount(2).echo(b"5,n5,35\n")
+        assert await client.read() == seen
+
+    async def after(run: Running) -> None:
+        client = run.mount(1)
+        await run.mount(2).echo(b"6,n6,36\n")
+        await client.editor.replace(client.id, client.view, ByteContent(seen.replace(b"n5", b"five")))
+        assert run.shown() == seen.replace(b"n5", b"five") + b"6,n6,36\n"
 
     tell(before)
     tell(after)
