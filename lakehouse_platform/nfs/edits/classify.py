@@ -96,8 +96,12 @@ def _reach(offset: int, data: Buffer, content: Content) -> int | None:
 
 
 def _continues(offset: int, data: Buffer, sight: Sight, newest: Content) -> bool:
-    if sight.role in {Role.NEWEST, Role.LATER}:
+    if sight.role is Role.NEWEST:
         return True
+    if sight.role is Role.LATER:
+        # If what it was told begins like the later content, nothing shows that it knows of rows that are gone there.
+        known = sight.content.size - offset
+        return joined(newest, offset, max(0, min(known, newest.size - offset))) != data[:known]
     return sight.role is not Role.SENT and _is_stale(offset, data, sight.content, newest)
 
 

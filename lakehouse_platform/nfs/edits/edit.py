@@ -220,6 +220,15 @@ class Edit:
             self.log.note(RecordKind.PUBLISHED, self.base.size, facts)
             self._is_noted = True
 
+    def note_created(self, mount: bytes) -> None:
+        """Log that something takes the place of what a client has removed.
+
+        Raises:
+            NfsError: The spool is full (NOSPC).
+        """
+        self.note_published()
+        self.log.note(RecordKind.CREATED, facts={"mount": mount.hex()})
+
     def revert(self) -> None:
         """Go back to what was published last.
 

@@ -131,7 +131,7 @@ class Editor(Driver):
         async with client.lock, self._order(view):
             gap = self._gaps.close(view.key)
             if gap is not None:
-                taken = await self._thread(self._steps.fill, client, gap)
+                taken = await self._thread(self._steps.fill, client, gap, self._clocks.now())
                 await self._took(client, taken, unstable=False)
         if gap is None:
             await self.truncate(mount, view, 0)

@@ -154,13 +154,18 @@ class Steps:
             raise NfsError(Status.INVAL, f"a file of {size} bytes would end in the middle of a row")
         return _cut(edit, size, published)
 
-    def fill(self, client: Client, gap: Gap) -> Taken:
+    def fill(self, client: Client, gap: Gap, now: float) -> Taken:
         """Begin to overwrite what was removed or moved away."""
-        edit = gap.edit or Edit.begin(self.spool, client.mount, client.view, gap.image)
-        edit.note_published()
-        edit.log.note(RecordKind.CREATED, facts={"mount": client.mount.hex()})
+        if gap.hole.mount == client.mount:
+            edit = gap.edit or Edit.begin(self.spool, client.mount, client.view, gap.image)
+        else:
+            edit = Edit.begin(self.spool, client.mount, client.view, self._before_eyes(client, now))
+        if gap.edit is not None:
+            gap.edit.note_created(gap.hole.mount)
         taken = _cut(edit, 0, published=False)
         edit.log.sync()
+        if gap.edit is not None and gap.edit is not edit:
+            gap.edit.drop()
         return taken
 
     def _opened(self, client: Client, offset: int, data: memoryview, now: float) -> Edit | None:
@@ -231,6 +236,10 @@ class Steps:
             LakehouseError: It does not fit, or others changed the same rows; its bytes are kept.
         """
         base, names, image = self._replaced(client, moved, now)
+        if moved is not None and moved.edit is not None:
+            # Otherwise a restart that comes after the commit would go on with the removal, and delete it.
+            moved.edit.note_created(moved.hole.mount)
+            moved.edit.log.sync()
         transaction = AppTransaction(_replace_id(), 1)
         try:
             allow_missing = allows_missing(client.view)
@@ -250,6 +259,8 @@ class Steps:
     ) -> tuple[Content, tuple[str, ...], Image]:
         """Return what the maker of a new file had before its eyes."""
         ghost = client.unread_edit(now)
+        if moved is not None and moved.hole.mount != client.mount:
+            moved = None  # another client's removal says nothing of what this one has seen
         if moved is not None and moved.edit is not None:
             ghost = moved.edit
         if ghost is not None:

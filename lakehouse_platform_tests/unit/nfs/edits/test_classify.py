@@ -21,6 +21,14 @@ def test_bytes_that_the_client_was_shown_are_no_change() -> None:
     assert classify(8, b"1,a", sights(OLD)) is None
 
 
+def test_a_changed_row_is_no_append_to_a_later_content_that_lost_it() -> None:
+    told = b"id,name\n1,a\n2,b\n3,c\n"
+    change = b"id,name\n1,a\n2,b\n3,x\n"
+    assert classify(0, change, sights(told, later=b"id,name\n1,a\n")) == Opened(0, is_append=False)
+    later = b"id,name\n1,a\n2,z\n"
+    assert classify(0, later + b"3,x\n", sights(told, later=later)) == Opened(1, is_append=True)
+
+
 def test_a_page_with_old_bytes_and_a_new_row_is_an_append() -> None:
     assert classify(0, OLD + b"3,c\n", sights(OLD)) == Opened(0, is_append=True)
     assert classify(len(OLD), b"3,c\n", sights(OLD)) == Opened(0, is_append=True)

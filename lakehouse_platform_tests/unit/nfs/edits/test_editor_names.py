@@ -54,6 +54,29 @@ def test_a_replacement_keeps_what_its_maker_had_not_read(tell: Callable[[Story],
     tell(story)
 
 
+@pytest.mark.parametrize("renames", [False, True])
+def test_a_file_in_the_place_of_what_another_removed_counts_from_what_its_maker_had_read(
+    tell: Callable[[Story], None], renames: bool
+) -> None:
+    async def story(run: Running) -> None:
+        first, second = run.mount(), run.mount()
+        await second.read()
+        await first.overwrite((await first.read()).replace(b"n1", b"one"))
+        await first.getattr()
+        await run.editor.remove(first.id, run.view)
+        new = START.replace(b"n3", b"three")
+        if renames:
+            await run.editor.replace(second.id, run.view, Text(new))
+        else:
+            await run.editor.create(second.id, run.view)
+            await second.write(0, new)
+            await second.getattr()
+        await run.wait(2)
+        assert run.shown() == new.replace(b"n1", b"one")
+
+    tell(story)
+
+
 async def _overwritten(run: Running, client: Mount, new: bytes) -> None:
     await client.overwrite(new)
     await client.getattr()
