@@ -20,6 +20,7 @@ from lakehouse_platform.nfs.edits.steps import Failed, Steps, Taken, refusal_of
 from lakehouse_platform.nfs.edits.told import ToldStore
 from lakehouse_platform.nfs.edits.view import View
 from lakehouse_platform.nfs.operations import NfsError, Status
+from lakehouse_platform.nfs.tree.image import Image
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -163,12 +164,16 @@ class Driver:
         client.before, client.read = [], None
         client.state = client.state.on_published(outcome.rest)
         if outcome.image is not None:
-            client.note_told(outcome.image, self._clocks.now())
-            client.before, client.read = [], (outcome.image, self._clocks.now())
-            self._told.put(client.mount, client.view.key, outcome.image.version, self._clocks.now_ns())
+            self._saw(client, outcome.image)
             await self._let_go(client)
         if not outcome.is_shown:
             self._start(self._show(client.view))
+
+    def _saw(self, client: Client, image: Image) -> None:
+        """Note an image as what a client has before its eyes."""
+        client.note_told(image, self._clocks.now())
+        client.before, client.read = [], (image, self._clocks.now())
+        self._told.put(client.mount, client.view.key, image.version, self._clocks.now_ns())
 
     async def _show(self, view: View) -> None:
         """Bring a table's images up to what was published; until then its client sees what it wrote."""

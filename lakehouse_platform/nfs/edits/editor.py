@@ -189,10 +189,7 @@ class Editor(Driver):
                 image = await self._thread(self._steps.replace, client, gap, content, self._clocks.now())
                 await self._end_gap(view.key)
             await self._let_go(client)
-            client.read = image, self._clocks.now()
-            client.note_told(image, self._clocks.now())
-            client.before = []
-            self._told.put(mount, view.key, image.version, self._clocks.now_ns())
+            self._saw(client, image)
 
     def has_removed(self, call: bytes) -> bool:
         """Tell whether an earlier server removed a view for this call, so that it is not to be done again."""
@@ -211,7 +208,9 @@ class Editor(Driver):
             await self._settle(client)
             async with self._order(view):
                 self._check_there(view)
-                self._open_gap(await self._thread(self._steps.remove, client, self._clocks.now()), client)
+                gap = await self._thread(self._steps.remove, client, self._clocks.now())
+                self._open_gap(gap, client)
+                self._saw(client, gap.image)
 
     async def rename_away(self, mount: bytes, view: View) -> Image:
         """Move the view to another name and return the image that this name shows; rows stay.
@@ -226,6 +225,7 @@ class Editor(Driver):
                 self._check_there(view)
                 gap = await self._thread(self._steps.move, client, self._clocks.now())
                 self._open_gap(gap, client)
+                self._saw(client, gap.image)
             return gap.image
 
     def _check_there(self, view: View) -> None:

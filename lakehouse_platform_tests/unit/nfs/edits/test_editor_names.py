@@ -77,6 +77,25 @@ def test_a_file_in_the_place_of_what_another_removed_counts_from_what_its_maker_
     tell(story)
 
 
+def test_what_its_own_edit_added_is_known_to_a_client_whose_removal_another_undid(
+    tell: Callable[[Story], None],
+) -> None:
+    async def story(run: Running) -> None:
+        first, second = run.mount(), run.mount()
+        await second.read()
+        await first.read()
+        await first.append(b"4,n4,34\n")
+        await run.editor.close_signal(first.id, run.view)
+        await run.editor.remove(first.id, run.view)
+        await run.editor.replace(second.id, run.view, Text(START))
+        await run.editor.create(first.id, run.view)
+        await first.write(0, START + b"4,four,34\n")
+        await first.getattr()
+        assert run.shown() == START + b"4,four,34\n"
+
+    tell(story)
+
+
 async def _overwritten(run: Running, client: Mount, new: bytes) -> None:
     await client.overwrite(new)
     await client.getattr()
