@@ -42,6 +42,7 @@ _SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("number", pa.in
 # Longer than the server waits for the end of a draft, and for its client after a restart.
 _QUIET_SECONDS, _RECOVERED_SECONDS = 16.0, 61.0
 _MOST_ROUNDS = 4
+_TELL_EVERY = 250
 
 
 @dataclass
@@ -280,10 +281,13 @@ def main() -> int:
     numbers = range(arguments.first, arguments.first + arguments.sequences)
     problems = 0
     with ProcessPoolExecutor(arguments.processes) as pool:
-        for problem in filter(None, pool.map(partial(run_one, arguments.seed), numbers, chunksize=8)):
-            sys.stdout.write(problem + "\n\n")
-            sys.stdout.flush()
-            problems += 1
+        for done, problem in enumerate(pool.map(partial(run_one, arguments.seed), numbers, chunksize=8), 1):
+            if problem is not None:
+                sys.stdout.write(problem + "\n\n")
+                sys.stdout.flush()
+                problems += 1
+            if done % _TELL_EVERY == 0:
+                sys.stderr.write(f"{done} done in {time.monotonic() - start:.0f} s, {problems} differ\n")
     seconds = time.monotonic() - start
     sys.stdout.write(f"{len(numbers)} sequences in {seconds:.0f} s, {problems} differ from the model\n")
     return 1 if problems else 0
