@@ -16,9 +16,9 @@ def test_recorded_calls_cover_every_procedure() -> None:
 
 
 def test_damaged_calls_are_answered_or_refused() -> None:
-    report = fuzz(seconds=60, seed=7, max_rounds=5000)
+    report = fuzz(seconds=60, seed=7)
     assert report.problems == []
-    assert report.rounds == 5000
+    assert report.rounds > 5000
     assert report.outcomes["answered"] > 1000
 
 
