@@ -117,7 +117,7 @@ class Editor(Driver):
         client = self._client(mount, view)
         async with client.lock:
             client.refusing = None
-            if client.is_open and size == 0 and client.state.shape and client.state.shape.is_append:
+            if size == 0 and (client.state.is_append or client.state.is_finished):
                 await self._settle(client)
             taken = await self._thread(self._steps.truncate, client, size, self._clocks.now())
             await self._took(client, taken, unstable=False)
@@ -162,6 +162,7 @@ class Editor(Driver):
         async with client.lock:
             if client.refusing and not client.refusing.awaits_commit:
                 client.refusing = None
+            client.state = client.state.on_asked(self._clocks.now())
             act = client.state.on_close(self._clocks.now())
             if act is not Act.HOLD:
                 await self._do(client, act)

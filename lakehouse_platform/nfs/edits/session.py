@@ -23,6 +23,7 @@ CAUTIOUS_QUIET_S = 2.0
 GIVE_UP_S = 10.0
 RETRY_FOR_S = 60.0
 RECOVERED_QUIET_S = 60.0
+BACK_QUIET_S = 2.0
 _LONGEST_RETRY_S = 10.0
 # A client sends whole pages except at the end of the file, so a size that is not a multiple is the end.
 _PAGE = 4096
@@ -88,6 +89,7 @@ class Session:
         touched: When it last changed.
         changes: How often it changed.
         is_unstable: Whether the client still has to COMMIT, which it does before it closes: it is not done yet.
+        is_closed: Whether it has asked for attributes since, which may have been its close.
         not_before: No publication before this, unless the client writes: after a restart it may send the rest.
         failures: How often publishing failed for reasons that may pass.
         failing_since: Since when.
@@ -99,6 +101,7 @@ class Session:
     touched: float = 0.0
     changes: int = 0
     is_unstable: bool = False
+    is_closed: bool = False
     not_before: float = 0.0
     failures: int = 0
     failing_since: float = 0.0
@@ -132,6 +135,7 @@ class Session:
             touched=now,
             changes=self.changes + 1,
             is_unstable=unstable or self.is_unstable,
+            is_closed=False,
             not_before=0.0,
         )
 
@@ -143,6 +147,12 @@ class Session:
         """The draft was found in the spool of an earlier server."""
         wait = 0.0 if shape.is_append else RECOVERED_QUIET_S
         return Session(shape, now, now, changes=1, is_unstable=unstable, not_before=now + wait)
+
+    def on_asked(self, now: float) -> Session:
+        """The client asks for attributes: it is there, so what it sends again after a restart comes now."""
+        if self.shape is None:
+            return self
+        return replace(self, is_closed=True, not_before=min(self.not_before, now + BACK_QUIET_S))
 
     def on_close(self, now: float) -> Act:
         """The client asks for attributes, which may be its close."""
@@ -174,7 +184,21 @@ class Session:
         if self.shape.size == 0:
             return Act.SHOW_TABLE
         closed = _closed_append(self.shape) if self.shape.is_append else Act.NOTHING
-        return Act.PUBLISH_ALL if closed is Act.PUBLISH_ALL or _looks_complete(self.shape) else Act.REJECT
+        is_complete = _looks_complete(self.shape) or self._is_closed_beginning
+        return Act.PUBLISH_ALL if closed is Act.PUBLISH_ALL or is_complete else Act.REJECT
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the client has closed a whole file, which only waits to be published."""
+        return self.is_closed and self.on_settle() is Act.PUBLISH_ALL
+
+    @property
+    def _is_closed_beginning(self) -> bool:
+        """Whether the draft is the beginning of what was seen, as its client left it."""
+        shape = self.shape
+        if shape is None or not self.is_closed or self.is_unstable or shape.cuts_row or not shape.size:
+            return False
+        return shape.is_cautious and _ends_row(shape)
 
     def on_drain(self) -> Act:
         """The server stops: publish what is complete, the log keeps the rest."""
@@ -206,6 +230,10 @@ def _closed_append(shape: Shape) -> Act:
 def _looks_complete(shape: Shape) -> bool:
     if shape.is_append or shape.size == 0 or shape.is_cautious:
         return False
+    return _ends_row(shape)
+
+
+def _ends_row(shape: Shape) -> bool:
     return shape.ending is Ending.WHOLE or (shape.ending is Ending.TAIL and shape.size % _PAGE != 0)
 
 

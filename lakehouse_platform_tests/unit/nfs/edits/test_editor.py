@@ -402,6 +402,34 @@ def test_a_file_written_shorter_and_then_cut_is_one_version(tell: Callable[[Stor
     tell(story)
 
 
+def test_a_cut_is_not_undone_by_the_refusal_of_the_next_overwrite(tell: Callable[[Story], None]) -> None:
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.read()
+        shorter = START[: START.index(b"3,n3")]
+        await client.editor.truncate(client.id, client.view, len(shorter))
+        await client.getattr()
+        with pytest.raises(RowError):
+            await client.overwrite(START + b"4,n4,old\n")
+        assert run.shown() == shorter
+
+    tell(story)
+
+
+def test_a_copy_that_was_broken_off_can_be_made_again_at_once(tell: Callable[[Story], None]) -> None:
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.read()
+        before, new = run.version, START.replace(b"n1", b"one")
+        await client.overwrite(new[:22])
+        await client.getattr()
+        await client.overwrite(new)
+        await client.getattr()
+        assert (run.version, run.shown()) == (before + 1, new)
+
+    tell(story)
+
+
 def test_a_file_rewritten_in_place_keeps_rows_that_its_writer_was_only_told_of(
     tell: Callable[[Story], None],
 ) -> None:

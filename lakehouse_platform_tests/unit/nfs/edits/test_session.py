@@ -135,6 +135,28 @@ def test_what_may_be_half_of_a_file_is_not_published_without_a_commit(shape: Sha
     assert Session().on_recovered(shape, 100.0, unstable=True).on_time(160.0) is act
 
 
+def test_a_client_that_is_back_after_a_restart_is_not_waited_for_any_longer() -> None:
+    state = Session().on_recovered(PREFIX, 100.0).on_asked(101.0)
+    assert state.on_close(101.0) is Act.NOTHING
+    assert state.due == pytest.approx(103.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "closed", "act"),
+    [
+        (PREFIX, True, Act.PUBLISH_ALL),
+        (PREFIX, False, Act.REJECT),
+        (CUT, True, Act.REJECT),
+        (REWRITE, False, Act.PUBLISH_ALL),
+    ],
+)
+def test_the_beginning_of_a_file_is_published_before_the_next_edit_if_it_was_closed(
+    shape: Shape, closed: bool, act: Act
+) -> None:
+    state = written(shape)
+    assert (state.on_asked(100.1) if closed else state).on_settle() is act
+
+
 def test_a_rewrite_that_was_not_committed_stays_in_the_log_when_the_server_stops() -> None:
     assert Session().on_change(REWRITE, 100.0, unstable=True).on_drain() is Act.NOTHING
     assert Session().on_change(REWRITE, 100.0).on_drain() is Act.PUBLISH_ALL
