@@ -84,7 +84,8 @@ class Editing:
         """Wait until the server takes the edit for complete, for which it waits longer after a restart."""
         lives = self.client.lives
         await asyncio.sleep(_UNHURRIED_SECONDS)
-        if self.client.lives > lives:
+        while self.client.lives > lives:
+            lives = self.client.lives
             await asyncio.sleep(_RECOVERED_SECONDS)
 
     def _row(self) -> bytes:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from lakehouse_platform.errors import InfrastructureError, LakehouseError
 from lakehouse_platform.nfs.edits.client import REFUSING_S, Client, Refusing
+from lakehouse_platform.nfs.edits.edit import Edit
 from lakehouse_platform.nfs.edits.gaps import Gap, Gaps
 from lakehouse_platform.nfs.edits.rejected import Rejected
 from lakehouse_platform.nfs.edits.session import Act, Session
@@ -26,6 +27,8 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _IDLE_S = 3600.0
 _SHOW_AGAIN_S = 1.0
+# A reply that is made has been sent by then.
+_TOLD_S = 1.0
 _UNFINISHED = (
     "the file does not end with a whole row, or was replaced half written: write all of it, then save again"
 )
@@ -134,11 +137,18 @@ class Driver:
             self.rejected.keep, client.view.key, [data], refusal_of(error), self._clocks.now_ns()
         )
         client.refusing = Refusing(NfsError(Status.IO, str(error)), name, now + REFUSING_S, False)
-        if client.state.shape is not None and client.state.shape.size == 0:
+        if client.edit is not None and client.state.shape is not None and client.state.shape.size == 0:
             # What it was emptied for is refused, so it is not to stay empty.
-            await self._let_go(client)
+            self._start(self._drop_when_told(client.edit))
+            client.edit, client.superseded_at = None, None
             client.state = Session(changes=client.state.changes)
         raise NfsError(Status.IO, str(error)) from error
+
+    async def _drop_when_told(self, edit: Edit) -> None:
+        """Drop an edit once its client knows of the error; who asks again after a restart is to find it as it was."""
+        if not self._is_closing:
+            await asyncio.sleep(_TOLD_S)
+        await self._thread(edit.drop)
 
     async def _do(self, client: Client, act: Act) -> None:
         """Do what the session says; the client's lock is held."""
@@ -173,7 +183,8 @@ class Driver:
         """Note an image as what a client has before its eyes."""
         client.note_told(image, self._clocks.now())
         client.before, client.read = [], (image, self._clocks.now())
-        self._told.put(client.mount, client.view.key, image.version, self._clocks.now_ns())
+        for put in (self._told.put, self._told.put_read):
+            put(client.mount, client.view.key, image.version, self._clocks.now_ns())
 
     async def _show(self, view: View) -> None:
         """Bring a table's images up to what was published; until then its client sees what it wrote."""

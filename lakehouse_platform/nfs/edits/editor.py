@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass
 
 from lakehouse_platform.nfs.content import Content
-from lakehouse_platform.nfs.edits.client import Client
+from lakehouse_platform.nfs.edits.client import Client, Refusing
 from lakehouse_platform.nfs.edits.driver import Clocks, Driver
 from lakehouse_platform.nfs.edits.recovery import Found, Recovery
-from lakehouse_platform.nfs.edits.session import HOLD_S, Act
+from lakehouse_platform.nfs.edits.session import HOLD_S, RECOVERED_QUIET_S, Act
 from lakehouse_platform.nfs.edits.view import View
 from lakehouse_platform.nfs.operations import NfsError, Stable, Status, Written
 from lakehouse_platform.nfs.tree.image import Form, Image
@@ -248,6 +248,7 @@ class Editor(Driver):
         self._removals = recovery.removals
         for found in await recovery.begin():
             await self._go_on(found)
+        self._go_on_refusing(recovery)
         if recovery.waiting:
             self._rest = self._start(self._recover_rest(recovery))
         await self._thread(self.spool.prepare)
@@ -257,6 +258,17 @@ class Editor(Driver):
             await asyncio.sleep(_STORAGE_AWAY_S)
             for found in await recovery.go_on():
                 await self._go_on(found)
+            self._go_on_refusing(recovery)
+
+    def _go_on_refusing(self, recovery: Recovery) -> None:
+        """Refuse also what is still to come of edits that were refused: alone it would mean something else."""
+        until = self._clocks.now() + RECOVERED_QUIET_S
+        for refused in recovery.refused:
+            client = self._client(refused.mount, refused.view)
+            if client.edit is None:
+                error = NfsError(Status.IO, f"After a restart of the server: {refused.why}")
+                client.refusing = Refusing(error, refused.name, until, False)
+        recovery.refused.clear()
 
     async def _go_on(self, found: Found) -> None:
         client = self._client(found.mount, found.view)

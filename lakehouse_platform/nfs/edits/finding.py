@@ -1,4 +1,4 @@
-"""Rows looked up by their lines or keys among the data files that a base did not have."""
+"""Rows looked up by their lines or keys in some data files of the newest version."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Head(Content, Protocol):
     def segments(self) -> Sequence[SegmentInfo]: ...  # noqa: D102
 
 
-class Novel:
+class SegmentRows:
     """The rows of some segments of an image."""
 
     def __init__(self, head: Head, numbers: Sequence[int]) -> None:
@@ -37,13 +37,22 @@ class Novel:
         self._numbers = list(numbers)
         self._names = tuple(head.schema.names)
 
-    def find(self, lines: bytes) -> tuple[Offsets, Offsets]:
-        """Return segment and row of each line, segment -2 where it is not there; each row is found once."""
+    def find(
+        self, lines: bytes, *, without: tuple[Offsets, Offsets] | None = None
+    ) -> tuple[Offsets, Offsets]:
+        """Return segment and row of each line, segment -2 where it is not there; each row is found once.
+
+        Args:
+            lines: Whole lines, as the view shows them.
+            without: Segments and rows of rows that do not count.
+        """
         wanted = line_hashes(lines, row_starts(lines))
         hashes, segments, rows = [no_hashes()], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for number, first, data in self._pieces():
             here = line_hashes(data, row_starts(data))
             at = np.flatnonzero(np.isin(here[0], wanted[0]))
+            if without is not None:
+                at = at[~np.isin(first + at, without[1][without[0] == number])]
             hashes.append(here[:, at])
             segments.append(np.full(len(at), number, np.int64))
             rows.append(first + at)

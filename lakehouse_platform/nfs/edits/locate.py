@@ -16,7 +16,7 @@ import pyarrow as pa
 from lakehouse_platform.errors import CommitConflictError
 from lakehouse_platform.nfs.edits.changes import Changes, rows_of_segments
 from lakehouse_platform.nfs.edits.cuts import FileEdits, file_splices
-from lakehouse_platform.nfs.edits.finding import Head, Novel
+from lakehouse_platform.nfs.edits.finding import Head, SegmentRows
 from lakehouse_platform.nfs.edits.positions import row_positions
 from lakehouse_platform.nfs.edits.stretches import Mask
 from lakehouse_platform.nfs.tree.image import SegmentInfo
@@ -99,7 +99,8 @@ class _Locator:
         self._segments = head.segments
         self._live = _live_segments(self._base_segments, self._segments)
         known = set(self._live.tolist())
-        self._novel = Novel(head, [number for number in range(len(self._segments)) if number not in known])
+        novel = [number for number in range(len(self._segments)) if number not in known]
+        self._novel = SegmentRows(head, novel)
 
     def splices(self) -> Splices:
         changes = self._changes
@@ -125,7 +126,17 @@ class _Locator:
         lost = places.segment == _NOWHERE
         if lost.any():
             places.segment[lost], places.row[lost] = self._novel.find(changes.removed_lines(lost))
+            self._take_twins(places)
         return places
+
+    def _take_twins(self, places: _Places) -> None:
+        """Take equal rows of files of the base in place of rows that others deleted: nobody can tell them apart."""
+        lost = places.segment == _NOWHERE
+        if self._changes.base.key or not lost.any():
+            return
+        live = SegmentRows(self._head, [number for number in self._live.tolist() if number >= 0])
+        lines = self._changes.removed_lines(lost)
+        places.segment[lost], places.row[lost] = live.find(lines, without=(places.segment, places.row))
 
     def _check_conflicts(self, removed: _Places) -> None:
         changes = self._changes

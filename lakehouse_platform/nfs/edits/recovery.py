@@ -54,6 +54,23 @@ class Found:
         return Gap(self.view, Hole(self.mount, is_removed=True, since=now), self.edit.image, self.edit)
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An edit that was found and cannot be one any more, or never could; its client may send the rest of it.
+
+    Attributes:
+        mount: Whose it is.
+        view: Of which table.
+        why: What is wrong.
+        name: Where its bytes are kept.
+    """
+
+    mount: bytes
+    view: View
+    why: str
+    name: str
+
+
 @dataclass(slots=True)
 class Recovery:
     """Goes through the logs of an earlier server.
@@ -65,6 +82,7 @@ class Recovery:
         now_ns: Nanoseconds since 1970.
         waiting: Logs of tables whose storage does not answer: to be tried again.
         removals: The calls that the logs say have removed a view; their clients may send them again.
+        refused: Edits that were refused.
     """
 
     spool: Spool
@@ -73,6 +91,7 @@ class Recovery:
     now_ns: Callable[[], int]
     waiting: list[SpoolLog] = field(default_factory=list[SpoolLog])
     removals: set[bytes] = field(default_factory=set[bytes])
+    refused: list[Refused] = field(default_factory=list[Refused])
 
     async def begin(self) -> list[Found]:
         """Return the edits in the spool, oldest first."""
@@ -101,7 +120,10 @@ class Recovery:
             self.waiting.append(log)
             return None
         if isinstance(edit, str):
-            await asyncio.to_thread(_give_up, log, records, self.rejected, key, edit, self.now_ns())
+            mount = _mount(log, records)
+            name = await asyncio.to_thread(_give_up, log, records, self.rejected, key, edit, self.now_ns())
+            if view is not None and name:
+                self.refused.append(Refused(mount, view, edit, name))
             return None
         if edit.is_over(log.age_ns(self.now_ns())):
             await asyncio.to_thread(edit.edit.drop)
@@ -176,15 +198,19 @@ def _mount(log: SpoolLog, records: Sequence[Record]) -> bytes:
 
 def _give_up(
     log: SpoolLog, records: Sequence[Record], rejected: Rejected, key: bytes, why: str, now_ns: int
-) -> None:
-    """Keep what is not published aside."""
+) -> str:
+    """Keep what is not published aside; return the name under which, empty if there is nothing."""
     published = [number for number, record in enumerate(records) if record.kind is RecordKind.PUBLISHED]
     rest = records[published[-1] + 1 if published else 0 :]
     parts: list[Buffer] = [
         log.pread(record.place, record.length) for record in rest if record.kind in _WRITES
     ]
+    name = ""
     if parts:
         _LOG.warning("an edit of before the restart is kept in .rejected: %s", why)
-        rejected.keep(key, parts, Refusal(f"After a restart of the server: {why}", "not_recovered"), now_ns)
+        name = rejected.keep(
+            key, parts, Refusal(f"After a restart of the server: {why}", "not_recovered"), now_ns
+        )
     # How many commits were made under its name cannot be told.
     log.discard()
+    return name

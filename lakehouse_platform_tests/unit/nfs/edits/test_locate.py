@@ -135,6 +135,15 @@ def test_equal_rows_are_each_found_once() -> None:
     assert result.data == HEADER + b"1,a\n"
 
 
+def test_of_equal_rows_another_one_is_changed_where_a_writer_deleted_the_first() -> None:
+    base = _image(a="1,a\n2,b\n", b="1,a\n3,c\n")
+    head = _image(n="2,b\n", b="1,a\n3,c\n")
+    changed = _located(base, b"1,A\n2,b\n1,a\n3,c\n", head)
+    assert spliced(head, changed).data == HEADER + b"2,b\n1,A\n3,c\n"
+    deleted = _located(base, b"2,b\n3,c\n", head)
+    assert spliced(head, deleted).data == HEADER + b"2,b\n3,c\n"
+
+
 def test_an_edit_of_what_the_client_wrote_is_found_wherever_it_is_now() -> None:
     ghost = GhostImage(ByteContent(b'id,name\r\n1,"a"\r\n2,b\r\n'), SCHEMA)
 

@@ -86,6 +86,46 @@ def test_a_file_renamed_over_after_a_restart_counts_from_what_its_client_had_rea
     tell(after)
 
 
+def test_a_file_moved_away_and_back_over_a_restart_changes_nothing(tell: Callable[[Story], None]) -> None:
+    moved: list[bytes] = []
+
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await run.mount(2).echo(b"4,n4,34\n")
+        await client.append(b"5,n5,35\n")
+        await run.editor.close_signal(client.id, client.view)
+        image = await run.editor.rename_away(client.id, client.view)
+        moved.append(b"".join(bytes(part) for part in image.read(0, image.size)))
+
+    async def after(run: Running) -> None:
+        client, version = run.mount(1), run.version
+        await client.editor.replace(client.id, client.view, ByteContent(moved[0]))
+        assert (run.version, run.shown()) == (version, START + b"4,n4,34\n5,n5,35\n")
+
+    tell(before)
+    tell(after)
+
+
+def test_the_rest_of_a_file_that_a_restart_found_wrong_is_refused_too(tell: Callable[[Story], None]) -> None:
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await client.editor.truncate(client.id, client.view, 0)
+        log = client.editor.spool.existing()[0]
+        log.write(0, b"id,name,age\nseven,n7,37\n")
+
+    async def after(run: Running) -> None:
+        client = run.mount(1)
+        with pytest.raises(NfsError):
+            await client.write(24, b"8,n8,38\n")
+        assert run.shown() == START
+        assert list(run.rejected()) == [b"id,name,age\nseven,n7,37\n8,n8,38\n"]
+
+    tell(before)
+    tell(after)
+
+
 @pytest.mark.parametrize("committed", [False, True])
 def test_half_of_a_copy_is_published_after_a_restart_only_if_its_client_had_it_committed(
     tell: Callable[[Story], None], committed: bool
