@@ -189,6 +189,8 @@ class MemoryFilesystem:
     ) -> tuple[Attributes | None, Attributes | None]:
         number = self._child(source, name)
         at = self._directory(target)
+        if (source, name) == (target, new_name):
+            return at.attributes, at.attributes
         if new_name in at.entries:
             self.remove(caller, target, new_name)
         del self._directory(source).entries[name]
