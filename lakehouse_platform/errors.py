@@ -20,7 +20,11 @@ LakehouseError
 │   ├── InvalidArgumentError
 │   └── SourceNotFoundError, SourceFormatError
 ├── AuthError
-│   ├── AuthenticationFailedError, InvalidCredentialsError, UserNotFoundError, TokenExpiredError
+│   ├── AuthenticationFailedError, InvalidCredentialsError
+│   ├── TokenExpiredError, TokenInvalidError, TokenReuseError
+│   ├── UserNotFoundError, UserExistsError, PasswordTooWeakError
+│   ├── AccountPendingError, AccountDisabledError, PermissionDeniedError
+│   └── RateLimitedError ── LoginThrottledError
 ├── AuditError ── AuditWriteFailedError
 └── InfrastructureError
     ├── StorageUnavailableError, StoragePermissionError, StorageIoError
@@ -31,7 +35,8 @@ LakehouseError
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 
 class LakehouseError(Exception):
@@ -293,6 +298,72 @@ class TokenExpiredError(AuthError):
     """The session token is past its time."""
 
     code = "token_expired"
+
+
+class TokenInvalidError(AuthError):
+    """The token was not issued by this lakehouse for this use, or was changed."""
+
+    code = "token_invalid"
+
+
+class TokenReuseError(AuthError):
+    """A refresh token was presented that had been used before: its session is ended, for it may be stolen."""
+
+    code = "token_reuse"
+
+
+class UserExistsError(AuthError):
+    """Another user has this name or e-mail address."""
+
+    code = "user_exists"
+
+
+class PasswordTooWeakError(AuthError):
+    """The password is too easy to guess, or too long to be hashed; nothing was changed."""
+
+    code = "password_too_weak"
+
+
+class AccountPendingError(AuthError):
+    """The account waits for an administrator's approval."""
+
+    code = "account_pending"
+
+
+class AccountDisabledError(AuthError):
+    """The account was rejected or disabled."""
+
+    code = "account_disabled"
+
+
+class PermissionDeniedError(AuthError):
+    """The one who asks is known, but may not do this."""
+
+    code = "permission_denied"
+
+
+class RateLimitedError(AuthError):
+    """More was asked than is allowed in this time: nothing was done, try again after `retry_after` seconds.
+
+    Attributes:
+        retry_after: Seconds after which it is worth trying again.
+    """
+
+    code = "rate_limited"
+
+    def __init__(self, message: str, *, retry_after: float, **details: object) -> None:
+        super().__init__(message, retry_after=retry_after, **details)
+        self.retry_after = retry_after
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What copies and pickles call has no place for the keyword; the state brings the details back.
+        return partial(type(self), retry_after=self.retry_after), (self.message,), self.__dict__
+
+
+class LoginThrottledError(RateLimitedError):
+    """Too many failed sign-ins under this name or from this address: wait `retry_after` seconds."""
+
+    code = "login_throttled"
 
 
 class AuditError(LakehouseError):

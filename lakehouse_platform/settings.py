@@ -56,6 +56,23 @@ class LakehouseConfig(BaseSettings):
     session_duration_hours: int = Field(
         default=24, ge=1, le=8760, description="Life of a session token, in hours."
     )
+    refresh_duration_days: int = Field(
+        default=30,
+        ge=1,
+        le=3650,
+        description="How long a sign-in can be renewed with its refresh token, in days; each renewal starts it anew.",
+    )
+    auto_approve: bool = Field(
+        default=False,
+        description="Whether who registers can sign in at once, without an administrator's approval; "
+        "for development.",
+    )
+    state_path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Local directory for journals, secrets and counters; None for "
+        "$XDG_STATE_HOME/lakehouse/<digest of base_path>.",
+    )
     vacuum_retention_hours: int = Field(
         default=168, ge=0, description="How long removed data files are kept for time travel, in hours."
     )

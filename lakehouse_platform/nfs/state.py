@@ -6,23 +6,19 @@ import errno
 import fcntl
 import os
 import secrets
-import stat
-from collections.abc import Callable
 from contextlib import ExitStack
 from hashlib import blake2s
 from pathlib import Path
 
 from lakehouse_platform.errors import ConfigError, StorageIoError, StoragePermissionError
+from lakehouse_platform.private_files import check_private, load_secret, state_root
 
 _KEY_BYTES = 32
 
 
 def state_home() -> Path:
     """Return the directory that holds the state directories of this user's servers."""
-    # An empty or relative value counts as none: XDG Base Directory Specification 0.8.
-    given = Path(os.environ.get("XDG_STATE_HOME", ""))
-    base = given if given.is_absolute() else Path.home() / ".local" / "state"
-    return base / "lakehouse" / "nfs"
+    return state_root() / "nfs"
 
 
 def default_state_directory(source: str) -> Path:
@@ -52,7 +48,7 @@ class StateDirectory:
         """
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _check_private(path)
+            check_private(path)
             with ExitStack() as undo:
                 self._lock = _locked(path)
                 undo.callback(os.close, self._lock)
@@ -77,59 +73,6 @@ class StateDirectory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def load_secret(path: Path, make: Callable[[], bytes]) -> bytes:
-    """Return what a private file holds; if there is none, make it, durable before it is first used.
-
-    Raises:
-        StorageIoError: The file has not the length of what is made.
-        StoragePermissionError: Others can read or change the file.
-    """
-    fresh = make()
-    if not path.exists():
-        _write_private(path, fresh)
-    if path.stat().st_mode & 0o077:
-        raise StoragePermissionError(
-            f"Others can read the secret in {path}: remove the file, restart the server and mount again.",
-            path=str(path),
-        )
-    secret = path.read_bytes()
-    if len(secret) != len(fresh):
-        raise StorageIoError(
-            f"The secret in {path} is damaged: remove the file, restart the server and mount again.",
-            path=str(path),
-        )
-    return secret
-
-
-def _write_private(path: Path, secret: bytes) -> None:
-    unfinished = path.with_name(f"{path.name}.new")
-    unfinished.unlink(missing_ok=True)
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        os.write(descriptor, secret)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    unfinished.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def _check_private(path: Path) -> None:
-    found = path.stat(follow_symlinks=False)
-    if not stat.S_ISDIR(found.st_mode):
-        raise StoragePermissionError(f"The state directory {path} is not a directory.", path=str(path))
-    if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise StoragePermissionError(
-            f"Others can change the state directory {path}: make it yours alone (chmod 700) or choose another one.",
-            path=str(path),
-        )
-    path.chmod(0o700)
 
 
 def _locked(path: Path) -> int:

@@ -9,7 +9,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from lakehouse_platform.nfs.operations import NfsError, Status
-from lakehouse_platform.nfs.state import load_secret
+from lakehouse_platform.private_files import load_secret
 
 # 128 bits: 22 characters of the URL-safe alphabet.
 _TICKET_BYTES = 16

@@ -246,6 +246,22 @@ def _fsync(path: Path) -> None:
         os.close(descriptor)
 
 
+def at_version(name: str, expected: int | None) -> Callable[[DeltaTable], None]:
+    """Return a guard that lets a change of table `name` through only on the expected version; None is any."""
+
+    def guard(table: DeltaTable) -> None:
+        if expected is not None and table.version() != expected:
+            raise CommitConflictError(
+                f"Table {name} is at version {table.version()}, not at {expected} any more; nothing was written. "
+                "Read the table again and repeat the change.",
+                table=name,
+                expected=expected,
+                version=table.version(),
+            )
+
+    return guard
+
+
 def _already_landed(table: DeltaTable, transaction: AppTransaction) -> bool:
     landed = table.transaction_version(transaction.app_id)
     return landed is not None and landed >= transaction.version

@@ -28,6 +28,7 @@ from lakehouse_platform.model.results import (
 from lakehouse_platform.model.schema import Schema
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.commit import AppTransaction
+from lakehouse_platform.store.completing import complete
 from lakehouse_platform.store.creation import check_free
 from lakehouse_platform.store.csv_source import CsvOptions
 from lakehouse_platform.store.engine import open_table, translated
@@ -181,10 +182,10 @@ class DeltaStore:
         self.table(name).drop()
 
     def ensure(self, spec: TableSpec) -> Table:
-        """Return a registered table, created if it does not exist."""
+        """Return a registered table: created if it is missing, and with the columns that later versions brought."""
         table = self.table(spec.name)
         if table.exists():
-            return table
+            return complete(table, spec)
         try:
             return table.create(
                 spec.schema,
@@ -194,7 +195,7 @@ class DeltaStore:
                 description=spec.description,
             )
         except TableExistsError:
-            return table
+            return complete(table, spec)
 
     # ── Reading ───────────────────────────────────────────────────────────────────────────────────
 

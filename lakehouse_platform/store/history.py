@@ -18,7 +18,7 @@ from lakehouse_platform.model.times import from_epoch_ms, parse_rfc3339, to_epoc
 from lakehouse_platform.store.commit import Committer, Stamp
 from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.location import Location
-from lakehouse_platform.store.log import list_log
+from lakehouse_platform.store.log import commit_info, list_log, read_commit
 from lakehouse_platform.store.snapshot import require_known_paths
 
 # A clock that was set back is evened out over as many commits before the first one shown.
@@ -42,6 +42,15 @@ def history(location: Location, limit: int | None = None) -> list[VersionInfo]:
         latest_ms = max(latest_ms + bool(infos), _time_ms(entry))
         infos.append(_info(entry, latest_ms))
     return infos[::-1][:limit]
+
+
+def commit_info_at(location: Location, version: int) -> Mapping[str, Any] | None:
+    """Return what one commit says about itself; None if the log has no entry for it (any more)."""
+    with translated(location):
+        try:
+            return commit_info(read_commit(location, version))
+        except FileNotFoundError:
+            return None
 
 
 def last_modified(table: DeltaTable, location: Location) -> datetime:

@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder
 from lakehouse_platform.errors import InvalidRowsError, SchemaMismatchError, UnsupportedFeatureError
 from lakehouse_platform.model.results import MergeResult
 from lakehouse_platform.store.cast import conform
-from lakehouse_platform.store.commit import Committer, Stamp
+from lakehouse_platform.store.commit import Committer, Stamp, at_version
 from lakehouse_platform.store.keys import check_absent, check_distinct, check_key_columns, inferred_key
 from lakehouse_platform.store.partitions import check_partition_texts
 from lakehouse_platform.store.predicates import quote_identifier
@@ -55,6 +55,7 @@ def merge(
     on: Sequence[str] | None = None,
     *,
     evolve: bool = False,
+    expected_version: int | None = None,
 ) -> MergeResult:
     """Merge rows into a table by key, as one commit.
 
@@ -63,12 +64,15 @@ def merge(
         data: The rows; a column `_op` may say INSERT, UPDATE, DELETE or UPSERT for each.
         on: Key columns; None for the declared key, else the inferred one if it is unique.
         evolve: Add columns that the table lacks.
+        expected_version: Merge only as the commit right after this version (compare and swap); None after any.
 
     Raises:
         DuplicateKeyError: The source holds a key twice, or inserts one that is there.
         InvalidRowsError: A key is NULL or an operation unknown.
         SchemaMismatchError: There is no usable key, or a column does not fit.
+        CommitConflictError: The table is not at the expected version any more.
     """
+    is_swap = expected_version is not None
     held = data if isinstance(data, MergeSource) else hold(data)
 
     def act(table: DeltaTable, stamp: Stamp) -> Mapping[str, Any]:
@@ -82,9 +86,10 @@ def merge(
         check_absent(table, source.rows.filter(_is(source.rows, RowOperation.INSERT)), key, name)
         if source.rows.num_rows == 0:
             return {}
-        return _execute(table, source, key, stamp(), evolve=evolve)
+        return _execute(table, source, key, stamp(exact=is_swap), evolve=evolve)
 
-    done = committer.commit(act)
+    guard = at_version(committer.location.name, expected_version)
+    done = committer.commit(act, rerun=not is_swap, guard=guard)
     metrics = committer.metrics(done)
     return MergeResult(
         version=done.version,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 
@@ -120,6 +121,15 @@ class Table:
         """Return the newest version."""
         return open_table(self.location).version()
 
+    def landed(self, app_id: str) -> tuple[int, int | None]:
+        """Return the newest version, and the number of the application's last transaction in it, if it has any."""
+        table = open_table(self.location)
+        return table.version(), table.transaction_version(app_id)
+
+    def commit_info(self, version: int) -> Mapping[str, Any] | None:
+        """Return what the commit of a version says about itself; None if the log has no entry for it (any more)."""
+        return history.commit_info_at(self.location, version)
+
     def arrow_schema(self, version: int | None = None) -> pa.Schema:
         """Return the columns as an Arrow schema."""
         return snapshot.arrow_schema(open_table(self.location, version))
@@ -215,9 +225,24 @@ class Table:
 
     # ── Writing ───────────────────────────────────────────────────────────────────────────────────
 
-    def append(self, data: RowsIn, *, evolve: bool = False, transaction: AppTransaction | None = None) -> int:
+    def append(
+        self,
+        data: RowsIn,
+        *,
+        evolve: bool = False,
+        transaction: AppTransaction | None = None,
+        expected_version: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> int:
         """Add rows and return the version; see `writes.append`."""
-        return writes.append(self._committer, data, evolve=evolve, transaction=transaction)
+        return writes.append(
+            self._committer,
+            data,
+            evolve=evolve,
+            transaction=transaction,
+            expected_version=expected_version,
+            metadata=metadata,
+        )
 
     def overwrite(self, data: RowsIn, *, evolve: bool = False) -> int:
         """Replace all rows and return the version; see `writes.overwrite`."""
@@ -236,10 +261,15 @@ class Table:
         return writes.update(self._committer, assignments, predicate)
 
     def merge(
-        self, data: RowsIn | MergeSource, on: Sequence[str] | None = None, *, evolve: bool = False
+        self,
+        data: RowsIn | MergeSource,
+        on: Sequence[str] | None = None,
+        *,
+        evolve: bool = False,
+        expected_version: int | None = None,
     ) -> MergeResult:
         """Insert, update and delete by key; see `merge.merge`."""
-        return merge(self._committer, data, on, evolve=evolve)
+        return merge(self._committer, data, on, evolve=evolve, expected_version=expected_version)
 
     def splice(
         self,

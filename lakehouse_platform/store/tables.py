@@ -1,6 +1,7 @@
 """The registry of managed tables: schema checks, assets, erasure plans and docs all come from here.
 
-Columns are the seed's; further ones are allowed, none may be missing. Times are RFC 3339 text in UTC.
+Columns are the seed's and more of ours. Times are RFC 3339 text in UTC. A column that came with a later version may
+be NULL, so that `DeltaStore.ensure` can add it to a table with older rows.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakehouse_platform.store.properties import STATISTICS_COLUMNS
+from lakehouse_platform.store.properties import APPEND_ONLY, STATISTICS_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +22,12 @@ class TableSpec:
         name: Its name in the lakehouse.
         description: What it holds, for people.
         schema: Its columns; field metadata `description` explains each.
-        primary_key: Columns that identify a row.
+        primary_key: Columns that identify a row, and that every write is checked for; empty if none is declared.
         partition_by: Columns it is partitioned by; never personal data.
         z_order_by: Columns that Z-order clusters it by.
         personal_columns: Columns that hold personal data; they get no statistics in the log.
         retention_days: How long rows are kept, or None for as long as the user exists.
+        append_only: Whether every Delta writer must refuse to change or delete its rows.
         owner: Dagster owner of the asset.
     """
 
@@ -37,6 +39,7 @@ class TableSpec:
     z_order_by: tuple[str, ...] = ()
     personal_columns: tuple[str, ...] = ()
     retention_days: int | None = None
+    append_only: bool = False
     owner: str = "team:platform"
 
     def properties(self) -> dict[str, str]:
@@ -46,7 +49,8 @@ class TableSpec:
             for name in self.schema.names
             if name not in self.personal_columns and name not in self.partition_by
         ]
-        return {STATISTICS_COLUMNS: ",".join(indexed)} if self.personal_columns else {}
+        statistics = {STATISTICS_COLUMNS: ",".join(indexed)} if self.personal_columns else {}
+        return {**statistics, **({APPEND_ONLY: "true"} if self.append_only else {})}
 
 
 def _column(name: str, data_type: pa.DataType, description: str, *, nullable: bool = False) -> pa.Field:
@@ -67,10 +71,16 @@ _USERS = TableSpec(
             _column("is_active", pa.bool_(), "Whether the account is enabled"),
             _column("created_at", pa.string(), "RFC 3339 time of registration"),
             _column("updated_at", pa.string(), "RFC 3339 time of the last change"),
+            _column("status", pa.string(), "pending, active, rejected or disabled", nullable=True),
+            # Uniqueness is looked up by these: a lookup by the address itself would leave it in the log.
+            _column("email_key", pa.string(), "SHA-256 of the normalised e-mail address", nullable=True),
+            _column("username_key", pa.string(), "SHA-256 of the normalised user name", nullable=True),
+            _column("last_login_at", pa.string(), "RFC 3339 time of the last sign-in", nullable=True),
+            _column("approved_at", pa.string(), "RFC 3339 time of the approval", nullable=True),
         ]
     ),
     primary_key=("user_id",),
-    personal_columns=("user_id", "username", "email", "password_hash"),
+    personal_columns=("user_id", "username", "email", "password_hash", "email_key", "username_key"),
 )
 
 _SESSIONS = TableSpec(
@@ -81,15 +91,18 @@ _SESSIONS = TableSpec(
             _column("session_id", pa.string(), "Unique session id"),
             _column("user_id", pa.string(), "Whose session it is"),
             _column("token_hash", pa.string(), "SHA-256 of the token"),
-            _column("expires_at", pa.string(), "RFC 3339 time after which it is void"),
+            _column("expires_at", pa.string(), "RFC 3339 time after which it is void and cannot be renewed"),
             _column("created_at", pa.string(), "RFC 3339 time of the sign-in"),
             _column("ip_address", pa.string(), "Client address", nullable=True),
             _column("user_agent", pa.string(), "Client program", nullable=True),
+            _column("refresh_hash", pa.string(), "SHA-256 of the current refresh token", nullable=True),
+            _column("refresh_expires_at", pa.string(), "RFC 3339 end of renewing it", nullable=True),
+            _column("refreshed_at", pa.string(), "RFC 3339 time of the last renewal", nullable=True),
         ]
     ),
     primary_key=("session_id",),
     z_order_by=("expires_at",),
-    personal_columns=("session_id", "user_id", "token_hash", "ip_address", "user_agent"),
+    personal_columns=("session_id", "user_id", "token_hash", "ip_address", "user_agent", "refresh_hash"),
     retention_days=30,
 )
 
@@ -105,13 +118,25 @@ _AUDIT_LOG = TableSpec(
             _column("details", pa.string(), "Description for people", nullable=True),
             _column("ip_address", pa.string(), "Client address", nullable=True),
             _column("date_partition", pa.string(), "Day of the action, YYYY-MM-DD"),
+            _column("sequence", pa.int64(), "Place in the chain, from 1", nullable=True),
+            _column("outcome", pa.string(), "started, done, denied or failed", nullable=True),
+            _column("resource", pa.string(), "Table or object acted on", nullable=True),
+            _column("row_count", pa.int64(), "Rows read or written", nullable=True),
+            _column("door", pa.string(), "Front end the action came through", nullable=True),
+            _column("request_id", pa.string(), "Request or run that it belongs to", nullable=True),
+            _column("salt", pa.string(), "Key of the commitment; an erasure destroys it", nullable=True),
+            _column("commitment", pa.string(), "Salted SHA-256 of the personal fields", nullable=True),
+            _column("entry_hash", pa.string(), "SHA-256 over the entry and the one before", nullable=True),
         ]
     ),
-    primary_key=("audit_id",),
+    # No declared key: each append would be checked against all rows, ever slower, for ids that are random UUIDs
+    # and batches that their application transaction keeps from landing twice.
+    primary_key=(),
     partition_by=("date_partition",),
     z_order_by=("user_id", "action"),
-    personal_columns=("user_id", "details", "ip_address"),
+    personal_columns=("user_id", "details", "ip_address", "salt"),
     retention_days=2555,
+    append_only=True,
 )
 
 _USER_ACTIONS = TableSpec(
@@ -129,13 +154,30 @@ _USER_ACTIONS = TableSpec(
             _column("date_partition", pa.string(), "Day of the action, YYYY-MM-DD"),
         ]
     ),
-    primary_key=("action_id",),
+    primary_key=(),  # for the reason that the audit log has none
     partition_by=("date_partition",),
     z_order_by=("user_id", "action"),
     personal_columns=("user_id",),
     retention_days=730,
 )
 
+_GRANTS = TableSpec(
+    name="grants",
+    description="Which tables a user may read, write or maintain beyond what the role allows.",
+    schema=pa.schema(
+        [
+            _column("grant_id", pa.string(), "SHA-256 of user and table: each has one grant"),
+            _column("user_id", pa.string(), "Who may"),
+            _column("table_name", pa.string(), "On which table, or * for every one"),
+            _column("right", pa.string(), "read, write or maintain; each includes those before it"),
+            _column("granted_by", pa.string(), "Who allowed it"),
+            _column("granted_at", pa.string(), "RFC 3339 time of the grant"),
+        ]
+    ),
+    primary_key=("grant_id",),
+    personal_columns=("grant_id", "user_id", "granted_by"),
+)
+
 SYSTEM_TABLES: Mapping[str, TableSpec] = {
-    spec.name: spec for spec in (_USERS, _SESSIONS, _AUDIT_LOG, _USER_ACTIONS)
+    spec.name: spec for spec in (_USERS, _SESSIONS, _AUDIT_LOG, _USER_ACTIONS, _GRANTS)
 }

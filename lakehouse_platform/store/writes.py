@@ -13,7 +13,7 @@ from lakehouse_platform.errors import InvalidRowsError, SchemaMismatchError
 from lakehouse_platform.model.results import DeleteResult, UpdateResult
 from lakehouse_platform.store.cast import conform_stream, plain_schema
 from lakehouse_platform.store.checks import first_row_outside, named_violations
-from lakehouse_platform.store.commit import AppTransaction, Committer, Stamp
+from lakehouse_platform.store.commit import AppTransaction, Committer, Stamp, at_version
 from lakehouse_platform.store.key_index import KeyIndex
 from lakehouse_platform.store.keys import (
     check_absent,
@@ -34,7 +34,13 @@ from lakehouse_platform.store.stream import Stream
 
 
 def append(
-    committer: Committer, data: RowsIn, *, evolve: bool = False, transaction: AppTransaction | None = None
+    committer: Committer,
+    data: RowsIn,
+    *,
+    evolve: bool = False,
+    transaction: AppTransaction | None = None,
+    expected_version: int | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> int:
     """Add rows; with a declared key, only rows whose key is new.
 
@@ -43,15 +49,20 @@ def append(
         data: The rows; a stream is written in bounded memory.
         evolve: Add columns that the table lacks.
         transaction: Write at most once for this application transaction.
+        expected_version: Write only as the commit right after this version (compare and swap); None after any.
+        metadata: What the commit says about itself besides its origin.
 
     Returns:
         The version that now holds the rows; the current one if there were none.
 
     Raises:
         SchemaMismatchError, LossyCastError, ConstraintViolationError, DuplicateKeyError: The rows do not fit.
-        CommitConflictError: A stream was overtaken by a change that an append depends on.
+        CommitConflictError: A stream was overtaken by a change that an append depends on, or the table is not at the
+            expected version any more.
     """
     held = hold(data)
+    is_swap = expected_version is not None
+    guard = at_version(committer.location.name, expected_version)
 
     def act(table: DeltaTable, stamp: Stamp) -> None:
         wider = evolve or allows_evolution(table.metadata().configuration)
@@ -60,13 +71,14 @@ def append(
             _write(
                 table,
                 rows,
-                stamp(exact=bool(primary_key(table))),
+                stamp(exact=is_swap or bool(primary_key(table)), metadata=metadata),
                 committer.location.name,
                 mode="append",
                 evolve=wider,
             )
 
-    return committer.commit(act, rerun=_replayable(held), transaction=transaction).version
+    rerun = _replayable(held) and not is_swap
+    return committer.commit(act, rerun=rerun, guard=guard, transaction=transaction).version
 
 
 def overwrite(committer: Committer, data: RowsIn, *, evolve: bool = False) -> int:

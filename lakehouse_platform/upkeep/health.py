@@ -46,7 +46,7 @@ def registered_schema(info: TableInfo, spec: TableSpec) -> Finding:
     problems = _column_problems(_columns(spec.schema), _columns_of(info))
     if info.partition_columns != spec.partition_by:
         problems.append(f"partitioned by {_listed(info.partition_columns)}, not {_listed(spec.partition_by)}")
-    if info.primary_key != spec.primary_key:
+    if spec.primary_key and info.primary_key != spec.primary_key:
         problems.append(f"primary key is {_listed(info.primary_key)}, not {_listed(spec.primary_key)}")
     return _schema_finding(problems, "the registry", len(spec.schema))
 

@@ -36,7 +36,7 @@ def test_materializing_all_makes_a_working_lakehouse(
     result = materialize(defs(), instance)
 
     assert result.success
-    assert store.tables() == ["audit_log", "sessions", "user_actions", "users"]
+    assert store.tables() == ["audit_log", "grants", "sessions", "user_actions", "users"]
     assert all(evaluation.passed for evaluation in result.get_asset_check_evaluations())
 
 

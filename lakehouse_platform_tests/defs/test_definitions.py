@@ -37,7 +37,7 @@ def test_the_code_location_holds_exactly_this(defs: BuildDefs) -> None:
     repository = definitions.get_repository_def()
 
     assert keys(definitions) == [
-        "lakehouse/audit_log", "lakehouse/sessions", "lakehouse/user_actions", "lakehouse/users",
+        "lakehouse/audit_log", "lakehouse/grants", "lakehouse/sessions", "lakehouse/user_actions", "lakehouse/users",
     ]  # fmt: skip
     assert sorted(job.name for job in repository.get_all_jobs() if not job.name.startswith("__")) == [
         "compact_tables", "refresh_tables", "session_cleanup", "vacuum_tables", "z_order_tables",
@@ -135,7 +135,7 @@ def test_storage_that_does_not_answer_leaves_the_platform_tables_and_a_warning(
         monkeypatch.setenv("LAKEHOUSE_URI", "s3://bucket/lake")
         definitions = build_defs()
 
-    assert len(keys(definitions)) == 4
+    assert len(keys(definitions)) == 5
     assert "Only the platform's own tables are shown" in caplog.text
 
 

@@ -55,7 +55,7 @@ def test_the_ui_shows_every_table_job_schedule_and_sensor(ask: Ask) -> None:
     nodes = {"/".join(node["assetKey"]["path"]): node for node in ask(graphql.CATALOG)["assetNodes"]}
 
     assert sorted(nodes) == [
-        f"lakehouse/{name}" for name in ("audit_log", "orders", "sessions", "user_actions", "users")
+        f"lakehouse/{name}" for name in ("audit_log", "grants", "orders", "sessions", "user_actions", "users")
     ]
     assert all(node["isMaterializable"] and node["hasAssetChecks"] for node in nodes.values())
     assert (nodes["lakehouse/orders"]["groupName"], nodes["lakehouse/users"]["groupName"]) == (

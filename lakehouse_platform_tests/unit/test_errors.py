@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
 
 import pytest
@@ -46,6 +47,15 @@ def test_an_error_carries_its_message_and_its_facts() -> None:
         "message": error.message,
         "details": {"table": "users", "version": 999},
     }
+
+
+@pytest.mark.parametrize("cls", [errors.RateLimitedError, errors.LoginThrottledError])
+def test_a_limit_says_when_to_come_back_also_on_the_other_side_of_a_process(
+    cls: type[errors.RateLimitedError],
+) -> None:
+    error = pickle.loads(pickle.dumps(cls("Too much: wait.", retry_after=2.5, limit=10)))
+    assert (type(error), str(error), error.retry_after) == (cls, "Too much: wait.", 2.5)
+    assert error.to_dict()["details"] == {"retry_after": 2.5, "limit": 10}
 
 
 def test_the_groups_of_the_seed_catch_their_members() -> None:

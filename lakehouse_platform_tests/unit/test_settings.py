@@ -26,6 +26,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
     assert config.vacuum_retention_hours == 168
     assert config.z_order_columns == ("user_id", "action")
     assert config.jwt_secret is None
+    assert (config.auto_approve, config.refresh_duration_days, config.state_path) == (False, 30, None)
 
 
 def test_the_builder_takes_every_setting_by_its_name() -> None:

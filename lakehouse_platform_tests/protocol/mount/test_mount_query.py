@@ -94,7 +94,7 @@ def test_tables_beside_it_can_be_joined(served: Served, client: NfsClient, query
 
 def test_system_tables_are_neither_shown_nor_queried(client: NfsClient, query: bytes) -> None:
     assert [entry.name for entry in client.readdir(client.root)] == [b".", b"..", b"people"]
-    for name in ("users", "sessions", "audit_log", "user_actions"):
+    for name in ("users", "sessions", "audit_log", "user_actions", "grants"):
         with pytest.raises(NfsStatusError, match="NOENT"):
             client.walk(name)
         client.truncate(query, 0)

@@ -38,6 +38,12 @@ def test_the_table_has_no_catch_all_so_a_new_branch_must_choose() -> None:
         (errors.CommitConflictError, ExitStatus.CONFLICT),
         (errors.CommitOutcomeUnknownError, ExitStatus.OUTCOME_UNKNOWN),
         (errors.ConfigError, ExitStatus.CONFIG),
+        (errors.InvalidCredentialsError, ExitStatus.DENIED),
+        (errors.PermissionDeniedError, ExitStatus.DENIED),
+        (errors.UserNotFoundError, ExitStatus.NOT_FOUND),
+        (errors.UserExistsError, ExitStatus.EXISTS),
+        (errors.PasswordTooWeakError, ExitStatus.USAGE),
+        (errors.LoginThrottledError, ExitStatus.CONFLICT),
     ],
 )
 def test_an_error_has_the_status_that_scripts_rely_on(error: type[Exception], status: ExitStatus) -> None:

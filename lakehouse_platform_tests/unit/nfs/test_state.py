@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse_platform.errors import ConfigError, StorageIoError, StoragePermissionError
-from lakehouse_platform.nfs.state import StateDirectory, default_state_directory, load_secret, state_home
+from lakehouse_platform.nfs.state import StateDirectory, default_state_directory, state_home
 from lakehouse_platform_tests.support.s3_server import ROOT as PROJECT
 
 _HOLDER = """
@@ -115,15 +115,3 @@ def test_a_secret_that_others_can_read_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "key").chmod(0o600)
     with StateDirectory(tmp_path):
         pass
-
-
-def test_a_secret_of_another_length_is_damaged(tmp_path: Path) -> None:
-    load_secret(tmp_path / "secret", lambda: b"four")
-    with pytest.raises(StorageIoError, match="secret"):
-        load_secret(tmp_path / "secret", lambda: b"five5")
-
-
-def test_a_secret_half_made_before_a_kill_is_made_anew(tmp_path: Path) -> None:
-    (tmp_path / "secret.new").write_bytes(b"fo")
-    assert load_secret(tmp_path / "secret", lambda: b"four") == b"four"
-    assert [path.name for path in tmp_path.iterdir()] == ["secret"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 import pytest
 
-from lakehouse_platform.errors import DuplicateKeyError, UnsupportedFeatureError
+from lakehouse_platform.errors import CommitConflictError, DuplicateKeyError, UnsupportedFeatureError
 from lakehouse_platform.store.database import DatabaseOps
 from lakehouse_platform.store.delta_store import DeltaStore
 
@@ -78,3 +80,30 @@ def test_a_source_row_that_matches_twice_is_refused(store: DeltaStore) -> None:
     table.append([{"id": 1, "v": "x"}])
     with pytest.raises(DuplicateKeyError):
         table.merge([{"id": 1, "v": "a"}, {"id": 1, "v": "b"}], on=["id"])
+
+
+def test_a_merge_can_demand_the_version_that_it_rests_on(store: DeltaStore) -> None:
+    table = store.create("t", pa.schema([("id", pa.int64()), ("n", pa.int64())]), primary_key=["id"])
+    assert table.merge([{"id": 1, "n": 1}], expected_version=0).version == 1
+    with pytest.raises(CommitConflictError, match="at version 1, not at 0 any more"):
+        table.merge([{"id": 1, "n": 2}], expected_version=0)
+    assert (table.version(), table.scan().to_pylist()) == (1, [{"id": 1, "n": 1}])
+    assert table.merge([{"id": 1, "_op": "DELETE"}], expected_version=1).rows_deleted == 1
+
+
+def test_of_merges_that_rest_on_the_same_version_exactly_one_lands(store: DeltaStore) -> None:
+    table = store.create("t", pa.schema([("id", pa.int64()), ("n", pa.int64())]), primary_key=["id"])
+    table.append([{"id": 1, "n": 0}])
+
+    def attempt(number: int) -> bool:
+        try:
+            table.merge([{"id": 1, "n": number}], expected_version=1)
+        except CommitConflictError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        landed = list(threads.map(attempt, range(1, 5)))
+    assert landed.count(True) == 1
+    assert table.version() == 2
+    assert table.scan().to_pylist() == [{"id": 1, "n": 1 + landed.index(True)}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -74,12 +75,20 @@ def test_a_missing_column_a_wrong_type_and_a_lost_not_null_are_named(store: Delt
 
 
 def test_a_lost_key_and_a_lost_partitioning_are_named(store: DeltaStore) -> None:
-    store.create("audit_log", SYSTEM_TABLES["audit_log"].schema)
-    finding = registered_schema(store.table("audit_log").info(), SYSTEM_TABLES["audit_log"])
+    keyed = replace(SYSTEM_TABLES["audit_log"], primary_key=("audit_id",))
+    store.create("audit_log", keyed.schema)
+    finding = registered_schema(store.table("audit_log").info(), keyed)
 
     assert not finding.passed
     assert "partitioned by nothing, not date_partition" in finding.reason
     assert "primary key is nothing, not audit_id" in finding.reason
+
+
+def test_a_key_that_an_older_version_declared_is_allowed(store: DeltaStore) -> None:
+    spec = SYSTEM_TABLES["user_actions"]
+    store.create("user_actions", spec.schema, primary_key=["action_id"], partition_by=spec.partition_by)
+
+    assert registered_schema(store.table("user_actions").info(), spec).passed
 
 
 def test_a_users_table_may_gain_columns(store: DeltaStore) -> None:
