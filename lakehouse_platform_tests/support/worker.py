@@ -10,10 +10,13 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from lakehouse_platform.audit.entries import AuditEntry
+from lakehouse_platform.audit.log import AuditLog
 from lakehouse_platform.errors import (
     CommitConflictError,
     DataFilesMissingError,
@@ -21,6 +24,7 @@ from lakehouse_platform.errors import (
     LakehouseError,
     TableExistsError,
 )
+from lakehouse_platform.model.actions import ActionType
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform.store.tables import TableSpec
@@ -95,6 +99,15 @@ def ensure(store: DeltaStore, name: str) -> Iterator[Outcome]:
     )
 
 
+def record(store: DeltaStore, state: str, keys: Sequence[int]) -> Iterator[Outcome]:
+    """Record one audit entry per key, each moved to the table at once."""
+    with AuditLog(store, Path(state), interval_s=0) as log:
+        for key in keys:
+            log.record(AuditEntry(action=ActionType.DATA_READ, user_id="u", row_count=key))
+            log.flush()
+            yield Outcome(key)
+
+
 def _compact_and_vacuum(store: DeltaStore, name: str) -> int:
     version = store.compact(name).version
     store.vacuum(name, retention_hours=0)
@@ -125,6 +138,7 @@ _TASKS: dict[str, Callable[..., Iterator[Outcome]]] = {
         count,
         create,
         ensure,
+        record,
     )
 }
 

@@ -1,0 +1,1 @@
+"""The audit log: who did what, durable when acknowledged, chained so that any change shows."""
