@@ -17,6 +17,8 @@ from pydantic.fields import FieldInfo
 from lakehouse_platform import errors
 from lakehouse_platform.cli.exits import MEANINGS, exit_status
 from lakehouse_platform.cli.main import cli
+from lakehouse_platform.identity.permissions import RULES, Permission, Right, Rule
+from lakehouse_platform.model.actors import Role
 from lakehouse_platform.settings import LakehouseConfig
 
 DOCS = Path(__file__).parent
@@ -44,6 +46,24 @@ _STATUS_HEAD = """
 | Status | Meaning |
 |---|---|
 """
+_PERMISSIONS_HEAD = f"""# Permissions
+
+{_NOTE}Who may do what. The local owner of the files, as whom in-process use without a sign-in acts, may do
+everything; nobody else may do what this table does not say. A right on a table is had by role (administrators have
+every right on the tables of users) or by a grant. The platform's own tables are read by superadmins only, and changed
+by the platform only. An administrator acts upon the accounts of users, a superadmin upon all.
+
+Sensitive operations are in the audit log before they are done. Free ones do not count towards a subscription's limits.
+
+| Permission | Means | {" | ".join(Role)} | Not signed in | Right on the table | In the audit log | |
+|---|---|{"---|" * len(Role)}---|---|---|---|
+"""
+_RIGHTS_HEAD = """
+## Rights on a table
+
+| Right | Includes |
+|---|---|
+"""
 _TYPE_NAMES: Mapping[Any, str] = {
     str: "text", int: "whole number", float: "number", bool: "true or false", SecretStr: "secret text",
 }  # fmt: skip
@@ -69,10 +89,18 @@ def cli_page() -> str:
     return "# The `lakehouse` command\n\n" + _NOTE + sections.rstrip() + "\n"
 
 
+def permissions_page() -> str:
+    """Return the matrix of roles and permissions."""
+    rows = "".join(_permission_row(permission, rule) for permission, rule in RULES.items())
+    rights = "".join(f"| `{right}` | {_included(right)} |\n" for right in Right)
+    return _PERMISSIONS_HEAD + rows + _RIGHTS_HEAD + rights
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "errors.md": errors_page,
     "cli.md": cli_page,
+    "permissions.md": permissions_page,
 }
 
 
@@ -161,6 +189,25 @@ def _error_row(cls: type[errors.LakehouseError], depth: int) -> str:
 def _is_group(cls: type[errors.LakehouseError]) -> bool:
     """Tell whether a class stands in the first two floors of the tree, which only group others."""
     return cls is errors.LakehouseError or errors.LakehouseError in cls.__bases__
+
+
+def _permission_row(permission: Permission, rule: Rule) -> str:
+    actions = [rule.action, rule.failed] if rule.failed else [rule.action]
+    remarks = [text for flag, text in ((rule.is_sensitive, "sensitive"), (rule.is_free, "free")) if flag]
+    cells = [
+        f"`{permission}`",
+        rule.meaning,
+        *("yes" if role in rule.roles else "" for role in Role),
+        "yes" if rule.is_public else "",
+        f"`{rule.right}`" if rule.right else "",
+        ", ".join(f"`{action}`" for action in actions),
+        ", ".join(remarks),
+    ]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _included(right: Right) -> str:
+    return ", ".join(f"`{other}`" for other in Right if right.includes(other))
 
 
 def _commands(command: click.Command, name: str) -> Iterator[tuple[click.Command, click.Context]]:

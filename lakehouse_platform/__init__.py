@@ -10,10 +10,15 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lakehouse_platform.audit.entries import AuditEntry
     from lakehouse_platform.errors import LakehouseError
+    from lakehouse_platform.model.actions import ActionType
+    from lakehouse_platform.model.actors import Role, SubscriptionTier
     from lakehouse_platform.model.origin import Door, Origin
     from lakehouse_platform.model.schema import Field, Schema
     from lakehouse_platform.nfs.service import NfsServer
+    from lakehouse_platform.services.accounts import AuthActor
+    from lakehouse_platform.services.auditing import AuditActor
     from lakehouse_platform.services.lakehouse import Lakehouse
     from lakehouse_platform.settings import LakehouseConfig
     from lakehouse_platform.store.commit import AppTransaction
@@ -24,7 +29,11 @@ if TYPE_CHECKING:
 
 __version__ = version("lakehouse-platform")
 __all__ = [
+    "ActionType",
     "AppTransaction",
+    "AuditActor",
+    "AuditEntry",
+    "AuthActor",
     "DatabaseOps",
     "DeltaStore",
     "Door",
@@ -35,12 +44,18 @@ __all__ = [
     "MaintenanceScheduler",
     "NfsServer",
     "Origin",
+    "Role",
     "Schema",
+    "SubscriptionTier",
     "Table",
 ]
 
 _HOMES = {
+    "ActionType": "model.actions",
     "AppTransaction": "store.commit",
+    "AuditActor": "services.auditing",
+    "AuditEntry": "audit.entries",
+    "AuthActor": "services.accounts",
     "DatabaseOps": "store.database",
     "DeltaStore": "store.delta_store",
     "Door": "model.origin",
@@ -51,7 +66,9 @@ _HOMES = {
     "MaintenanceScheduler": "upkeep.scheduler",
     "NfsServer": "nfs.service",
     "Origin": "model.origin",
+    "Role": "model.actors",
     "Schema": "model.schema",
+    "SubscriptionTier": "model.actors",
     "Table": "store.table",
 }
 

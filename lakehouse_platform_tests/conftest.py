@@ -27,8 +27,9 @@ settings.load_profile("ci")
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the developer's own settings and cloud credentials: both would change what a test does."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Hide the developer's own settings, state and cloud credentials: all would change what a test does."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state-home"))
     for variable in list(os.environ):
         if variable.upper().startswith(("LAKEHOUSE_", "AWS_", "AZURE_")):
             monkeypatch.delenv(variable)
@@ -37,7 +38,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def config(tmp_path: Path) -> LakehouseConfig:
     """Settings of a lakehouse on disk that does not exist yet."""
-    return LakehouseConfig(base_path=str(tmp_path / "lake"), durability="os")
+    return LakehouseConfig(
+        base_path=str(tmp_path / "lake"), state_path=str(tmp_path / "state"), durability="os"
+    )
 
 
 @pytest.fixture

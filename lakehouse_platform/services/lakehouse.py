@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from lakehouse_platform.errors import SourceNotFoundError, StoragePermissionError
+from lakehouse_platform.errors import SourceNotFoundError
 from lakehouse_platform.model.names import is_table_name
 from lakehouse_platform.model.origin import Origin
+from lakehouse_platform.services.preparing import prepare
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform.store.location import looks_like_location
 from lakehouse_platform.store.table import Table
-from lakehouse_platform.store.tables import SYSTEM_TABLES
 from lakehouse_platform.upkeep.tasks import Upkeep
 
 
@@ -49,16 +49,7 @@ class Lakehouse:
         Raises:
             StoragePermissionError: The place cannot be written to.
         """
-        base = self.store.base
-        if base.is_local:
-            try:
-                base.path.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise StoragePermissionError(
-                    f"{base.uri} cannot be created ({error.strerror}): choose another base_path.",
-                    path=base.uri,
-                ) from error
-        return [self.store.ensure(spec).name for spec in SYSTEM_TABLES.values()]
+        return prepare(self.store)
 
     def resolve(self, source: str) -> Table:
         """Return the table that a text means: a name in this lakehouse, a path or a URI.

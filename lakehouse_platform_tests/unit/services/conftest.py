@@ -1,0 +1,48 @@
+"""Accounts with a clock that the test sets, and passwords that are hashed quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from argon2 import PasswordHasher
+
+from lakehouse_platform.identity.passwords import Passwords
+from lakehouse_platform.services.accounts import AuthActor
+
+if TYPE_CHECKING:
+    from lakehouse_platform.store.delta_store import DeltaStore
+
+
+@dataclass
+class Clock:
+    """A time that stands still until the test lets it go on."""
+
+    now: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def go_on(self, **parts: float) -> None:
+        self.now += timedelta(**parts)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def passwords() -> Iterator[Passwords]:
+    """Argon2id with so little work that a test may hash many."""
+    with Passwords(hasher=PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)) as quick:
+        yield quick
+
+
+@pytest.fixture
+def auth(store: DeltaStore, passwords: Passwords, clock: Clock) -> Iterator[AuthActor]:
+    with AuthActor(store, passwords=passwords, clock=clock) as accounts:
+        yield accounts
