@@ -100,9 +100,10 @@ class Driver:
 
     async def _took(self, client: Client, taken: Taken | None, *, unstable: bool) -> None:
         """Apply what a thread has made of a change."""
+        now = self._clocks.now()
+        client.state = client.state.on_back(now)
         if taken is None:
             return
-        now = self._clocks.now()
         if taken.edit is not client.edit:
             await self._let_go(client)
             client.edit, client.superseded_at = taken.edit, None
@@ -118,7 +119,7 @@ class Driver:
             client.changed_ns = max(client.changed_ns + 1, self._clocks.now_ns())
             client.state = client.state.on_change(taken.shape, now, unstable=unstable)
             client.written.set()
-            self._wake_later(client)
+        self._wake_later(client)
 
     async def _refuse_late(self, client: Client, offset: int, data: memoryview) -> None:
         """Refuse a WRITE that belongs to a refused edit, or that has to tell an error of before."""

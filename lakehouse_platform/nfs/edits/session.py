@@ -148,11 +148,13 @@ class Session:
         wait = 0.0 if shape.is_append else RECOVERED_QUIET_S
         return Session(shape, now, now, changes=1, is_unstable=unstable, not_before=now + wait)
 
+    def on_back(self, now: float) -> Session:
+        """The client is there: what it sends again after a restart comes now."""
+        return replace(self, not_before=min(self.not_before, now + BACK_QUIET_S))
+
     def on_asked(self, now: float) -> Session:
-        """The client asks for attributes: it is there, so what it sends again after a restart comes now."""
-        if self.shape is None:
-            return self
-        return replace(self, is_closed=True, not_before=min(self.not_before, now + BACK_QUIET_S))
+        """The client asks for attributes, which may be its close."""
+        return self if self.shape is None else replace(self.on_back(now), is_closed=True)
 
     def on_close(self, now: float) -> Act:
         """The client asks for attributes, which may be its close."""

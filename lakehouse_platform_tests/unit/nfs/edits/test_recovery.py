@@ -126,6 +126,24 @@ def test_the_rest_of_a_file_that_a_restart_found_wrong_is_refused_too(tell: Call
     tell(after)
 
 
+def test_a_write_that_is_sent_again_after_a_restart_shows_that_its_client_is_there(
+    tell: Callable[[Story], None],
+) -> None:
+    async def before(run: Running) -> None:
+        client = run.mount(1)
+        await client.read()
+        await client.overwrite(b"id,name,age\n")
+
+    async def after(run: Running) -> None:
+        client = run.mount(1)
+        await client.write(0, b"id,name,age\n")
+        await run.wait(2.1)
+        assert run.rows() == []
+
+    tell(before)
+    tell(after)
+
+
 @pytest.mark.parametrize("committed", [False, True])
 def test_half_of_a_copy_is_published_after_a_restart_only_if_its_client_had_it_committed(
     tell: Callable[[Story], None], committed: bool
