@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from lakehouse_platform.store.tables import SYSTEM_TABLES
 from lakehouse_platform_tests.support.s3_server import S3Server
 from lakehouse_platform_tests.unit.cli.running import Run, document
 
@@ -27,7 +28,7 @@ def test_a_table_at_a_uri_is_created_changed_queried_and_exported(
 
 def test_a_whole_lakehouse_stands_in_a_bucket(run: Run, s3: S3Server, options: list[str]) -> None:
     base = ["--base-path", s3.fresh_uri(), *options]
-    assert len(document(run("init", "--json", *base))["created"]) == 4
+    assert document(run("init", "--json", *base))["created"] == [*SYSTEM_TABLES]
     run("create", "t", "--schema", "id:Int32", *base)
     run("insert", "t", '[{"id": 1}, {"id": 2}]', *base)
     assert document(run("sql", "SELECT sum(id) AS total FROM t", "--json", *base)) == [{"total": 3}]
