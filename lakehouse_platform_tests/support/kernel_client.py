@@ -77,10 +77,16 @@ class KernelClient:
         if self._chance.random() >= 0.05:
             return await self._call(program, procedure, arguments)
         self._xid = (self._xid + 1) & 0xFFFFFFFF
-        ask = self._server.ask
-        replies = await asyncio.gather(
-            *(ask(self._machine, self._xid, program, procedure, arguments) for _ in range(2))
-        )
+        xid, replies = self._xid, list[bytes]()
+
+        async def ask() -> None:
+            replies.append(
+                await self._server.ask(
+                    self._machine, xid, program, procedure, arguments, is_awaited=lambda: not replies
+                )
+            )
+
+        await asyncio.gather(ask(), ask())
         return Reader(replies[0][_HEADER_BYTES:])
 
     async def _operate(self, procedure: int, arguments: bytes) -> Reader:
