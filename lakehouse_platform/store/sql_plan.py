@@ -26,7 +26,7 @@ from deltalake import DeltaTable
 from lakehouse_platform.errors import InvalidSqlError, LakehouseError, SqlNotAllowedError, TableNotFoundError
 from lakehouse_platform.store.engine import clean_text
 from lakehouse_platform.store.sql_lists import is_same_query, may_freeze, with_varying_items
-from lakehouse_platform.store.sql_views import holds_float, is_simple, mentions, views
+from lakehouse_platform.store.sql_views import holds_float, is_simple, mentions, streams, views
 
 MAX_TEXT = 256 * 1024  # characters; planning time grows with the square of the length
 # The engine takes 1234.56 for a double, which equals no Decimal(10,2); floats beside decimals would overflow instead.
@@ -87,6 +87,7 @@ class QueryPlan:
         views: For tables that must not be read directly: the SELECT, over `BASE_PREFIX` + name, that stands in.
         settings: Of the engine, for this query.
         columns: The names of the result's columns, where those of the text are others.
+        holds_rows: Whether it may gather rows in memory, so that a limit on that means something.
     """
 
     text: str
@@ -94,6 +95,7 @@ class QueryPlan:
     views: Mapping[str, str]
     settings: Mapping[str, str]
     columns: tuple[str, ...] | None = None
+    holds_rows: bool = True
 
 
 def plan_query(text: str, tables: Callable[[str], DeltaTable]) -> QueryPlan:
@@ -111,6 +113,7 @@ def plan_query(text: str, tables: Callable[[str], DeltaTable]) -> QueryPlan:
     _check_text(text)
     names = _Tables(tables)
     try:
+        _open_tables(text, names)
         return _plan(text, names)
     except LakehouseError:
         raise
@@ -124,11 +127,23 @@ def plan_query(text: str, tables: Callable[[str], DeltaTable]) -> QueryPlan:
         ) from error
 
 
+def _open_tables(text: str, names: _Tables) -> None:
+    """Open what a query reads in this thread: in the planner's it takes half a millisecond longer (measured)."""
+    names.only_lists = True
+    try:
+        _frame(text, names, {})
+    except Exception as error:  # noqa: BLE001 - without tables no query fits; planning it again tells what is wrong
+        _log.debug("reads %s: %s", names.wanted, error)
+    names.only_lists = False
+    for name in names.wanted:
+        names.open(name)
+
+
 def _plan(text: str, names: _Tables) -> QueryPlan:
     frame, settings = _planned(text, names)
     written = frame.logical_plan()
     if is_simple(written, names.opened, names.schemas):
-        return QueryPlan(text, names.opened, {}, settings)
+        return QueryPlan(text, names.opened, {}, settings, holds_rows=not streams(written))
     optimized = frame.optimized_logical_plan()
     if may_freeze(optimized.display_indent()):
         return _plan_varying(text, names, frame, settings)
@@ -185,20 +200,27 @@ class _Tables(SchemaProvider):
 
     def __init__(self, tables: Callable[[str], DeltaTable]) -> None:
         self._tables = tables
+        self.only_lists = False
+        self.wanted: dict[str, None] = {}
         self.opened: dict[str, DeltaTable] = {}
         self.schemas: dict[str, pa.Schema] = {}
         self.failure: LakehouseError | None = None
 
     def table(self, name: str) -> PlannerTable | None:
-        if name not in self.opened:
-            try:
-                self.opened[name] = self._tables(name)
-            except LakehouseError as error:
-                # The planner would bury it; it may also be a table function's name.
-                self.failure = error
-                return None
-            self.schemas[name] = pa.schema(self.opened[name].schema().to_arrow())
-        return _without_rows(self.schemas[name])
+        is_new = name not in self.wanted
+        self.wanted[name] = None
+        if is_new and not self.only_lists:
+            self.open(name)
+        return _without_rows(self.schemas[name]) if name in self.schemas else None
+
+    def open(self, name: str) -> None:
+        try:
+            self.opened[name] = self._tables(name)
+        except LakehouseError as error:
+            # The planner would bury it; it may also be a table function's name.
+            self.failure = error
+            return
+        self.schemas[name] = pa.schema(self.opened[name].schema().to_arrow())
 
     def has_decimals_without_floats(self, written: str) -> bool:
         """Tell whether numbers with a point meet decimals, and no floats, in the plan's lines that hold them."""

@@ -44,7 +44,8 @@ _READ = re.compile(r"projection=\[[^\]]*\]")
 _EXTREME = re.compile(r"\b(?:min|max)\(")
 # Files are skipped by an extreme only where it is taken over all rows, not in groups.
 _GROUPED = re.compile(r"groupBy=\[\[[\w.]+[],]")
-_SIMPLE = ("Projection:", "Filter:", "TableScan:", "SubqueryAlias:", "Limit:", "Aggregate:", "Sort:")
+_STREAMING = ("Projection:", "Filter:", "TableScan:", "SubqueryAlias:", "Limit:")
+_SIMPLE = (*_STREAMING, "Aggregate:", "Sort:")
 # The kinds of plain conditions; of some others, such as functions, no parts can be had (datafusion-python 55).
 _CONVERTIBLE = frozenset({"BinaryExpr", "InList", "Not", "IsNull", "IsNotNull", "Column"})
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
@@ -68,6 +69,11 @@ def is_simple(plan: Any, tables: Mapping[str, DeltaTable], schemas: Mapping[str,
         ):
             return False
     return not any(has_long_decimal(field.type) for schema in schemas.values() for field in schema)
+
+
+def streams(plan: Any) -> bool:
+    """Tell of a simple plan whether rows only pass through it, so that it needs no memory for them."""
+    return all(node.display().startswith(_STREAMING) for node in _nodes(plan))
 
 
 def views(
