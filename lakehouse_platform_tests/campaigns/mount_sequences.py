@@ -165,7 +165,7 @@ class Sequence:
                     self.owed.add(edit.client)
 
     def _may_refuse(self, edit: Edit, edits: list[list[Edit]]) -> bool:
-        if edit.must_fail or edit.what == "rename_over":
+        if edit.must_fail or edit.repeats or edit.what == "rename_over":
             return True
         if edit.status == "IO" and edit.client in self.owed:
             self.owed.discard(edit.client)

@@ -133,7 +133,11 @@ class Editing:
         rows = self._spoiled([self._row() for _ in range(chance.choice([1, 1, 2, 40]))])
         if self.is_keyed and old and chance.random() < 0.05:
             rows.append(line(int(key_of(chance.choice(old))), "again", 5))
-        edit = self._diff("append", old, old + rows)
+        edit = replace(
+            self._diff("append", old, old + rows),
+            must_fail=_BAD in rows or self._is_doubled(rows),
+            repeats=self._is_doubled(old + rows),
+        )
         new = content + b"".join(rows)
         # A last row without its end is published later than the rows before it, unless the file is closed.
         if has_tail := chance.random() < 0.05:

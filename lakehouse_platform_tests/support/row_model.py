@@ -47,6 +47,7 @@ class Edit:
         may_be_undone: Whether others may put something in the place of what was removed.
         refused: Whether the client was told that it failed.
         must_fail: Whether it is wrong whatever others do.
+        repeats: Whether it adds a key that its client sees already: wrong, unless others take that row away.
         is_foreign: Whether it goes past the mount, so that it never conflicts.
         versions: How many commits it is known to have made.
         sent: Bytes of its WRITEs: whole rows in them have to be in `.rejected` if it is refused.
@@ -61,6 +62,7 @@ class Edit:
     may_be_undone: bool = False
     refused: bool = False
     must_fail: bool = False
+    repeats: bool = False
     is_foreign: bool = False
     versions: int | None = None
     sent: tuple[bytes, ...] = ()
