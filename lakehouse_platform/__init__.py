@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lakehouse_platform.audit.entries import AuditEntry
+    from lakehouse_platform.client.aio import AsyncLakehouseClient
+    from lakehouse_platform.client.sync import LakehouseClient
     from lakehouse_platform.errors import LakehouseError
     from lakehouse_platform.model.actions import ActionType
     from lakehouse_platform.model.actors import Role, SubscriptionTier
@@ -31,6 +33,7 @@ __version__ = version("lakehouse-platform")
 __all__ = [
     "ActionType",
     "AppTransaction",
+    "AsyncLakehouseClient",
     "AuditActor",
     "AuditEntry",
     "AuthActor",
@@ -39,6 +42,7 @@ __all__ = [
     "Door",
     "Field",
     "Lakehouse",
+    "LakehouseClient",
     "LakehouseConfig",
     "LakehouseError",
     "MaintenanceScheduler",
@@ -53,6 +57,7 @@ __all__ = [
 _HOMES = {
     "ActionType": "model.actions",
     "AppTransaction": "store.commit",
+    "AsyncLakehouseClient": "client.aio",
     "AuditActor": "services.auditing",
     "AuditEntry": "audit.entries",
     "AuthActor": "services.accounts",
@@ -61,6 +66,7 @@ _HOMES = {
     "Door": "model.origin",
     "Field": "model.schema",
     "Lakehouse": "services.lakehouse",
+    "LakehouseClient": "client.sync",
     "LakehouseConfig": "settings",
     "LakehouseError": "errors",
     "MaintenanceScheduler": "upkeep.scheduler",

@@ -17,7 +17,7 @@ LakehouseError
 ├── InputError
 │   ├── InvalidNameError, InvalidSchemaTextError, InvalidRowsError ── RowError
 │   ├── InvalidTimestampError, InvalidPropertyError
-│   ├── InvalidArgumentError
+│   ├── InvalidArgumentError, IdempotencyKeyReusedError
 │   └── SourceNotFoundError, SourceFormatError
 ├── AuthError
 │   ├── AuthenticationFailedError, InvalidCredentialsError
@@ -29,6 +29,7 @@ LakehouseError
 └── InfrastructureError
     ├── StorageUnavailableError, StoragePermissionError, StorageIoError
     ├── MountFailedError
+    ├── ServerUnavailableError, UnexpectedAnswerError
     └── ConfigError, MissingDependencyError, ArrowDataError
 """
 
@@ -175,7 +176,7 @@ class InvalidPredicateError(QueryError):
 
 
 class InvalidSqlError(QueryError):
-    """The SQL text does not parse or does not fit the tables."""
+    """The SQL text does not parse or does not fit the tables, or its result does not fit the form."""
 
     code = "invalid_sql"
 
@@ -256,6 +257,12 @@ class InvalidArgumentError(InputError):
     """A number, option or destination is outside what is allowed."""
 
     code = "invalid_argument"
+
+
+class IdempotencyKeyReusedError(InputError):
+    """The idempotency key was used for another request on this table; nothing was changed."""
+
+    code = "idempotency_key_reused"
 
 
 class SourceNotFoundError(InputError):
@@ -412,6 +419,18 @@ class MountFailedError(InfrastructureError):
     """The system's mount or unmount command refused, or the mount's server did not start."""
 
     code = "mount_failed"
+
+
+class ServerUnavailableError(InfrastructureError):
+    """The server cannot be reached, or went away before its answer was whole."""
+
+    code = "server_unavailable"
+
+
+class UnexpectedAnswerError(InfrastructureError):
+    """What answered is no lakehouse server of this kind, or its answer is not whole."""
+
+    code = "unexpected_answer"
 
 
 class MissingDependencyError(InfrastructureError):

@@ -90,6 +90,46 @@ def load_secret(path: Path, make: Callable[[], bytes]) -> bytes:
     return secret
 
 
+def replace_private(path: Path, content: bytes) -> None:
+    """Write a private file in place of the one that may be there; whole and durable, or as it was.
+
+    Whoever does so holds a lock (`locked`), so that two do not write at once.
+
+    Raises:
+        StoragePermissionError, StorageIoError: It cannot be written.
+    """
+    unfinished = path.with_name(f"{path.name}.new")
+    with reported(path):
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        unfinished.rename(path)
+        _sync_directory(path.parent)
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Hold a lock that all processes of this user wait for; it ends with the process at the latest.
+
+    Args:
+        path: The file of the lock, made if it is missing and never removed.
+
+    Raises:
+        StoragePermissionError, StorageIoError: It cannot be used.
+    """
+    with reported(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        with reported(path):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _write_private(path: Path, secret: bytes) -> None:
     unfinished = path.with_name(f"{path.name}.new")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT, 0o600)

@@ -7,7 +7,9 @@ This is the only module that reads environment variables of ours.
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +20,7 @@ from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -26,6 +29,8 @@ from lakehouse_platform.errors import ConfigError
 _PREFIX = "LAKEHOUSE_"
 _CONFIG_VARIABLE = "LAKEHOUSE_CONFIG"
 _EXTRA_VARIABLES = {_CONFIG_VARIABLE, "LAKEHOUSE_URI"}
+# RFC 6454 §6.2. No `*`: whoever may read any answer should be named.
+_ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+")
 
 
 class LakehouseConfig(BaseSettings):
@@ -66,6 +71,19 @@ class LakehouseConfig(BaseSettings):
         default=False,
         description="Whether who registers can sign in at once, without an administrator's approval; "
         "for development.",
+    )
+    registrations_per_hour: int = Field(
+        default=10,
+        ge=1,
+        le=1_000_000,
+        description="Accounts that may be asked for from one address in an hour; the network that one customer has "
+        "counts as one address. Administrators may ask for more.",
+    )
+    server: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Address of the HTTP API that the commands about accounts, keys, tickets and the audit log ask, "
+        "such as https://lake.example.com; None for the lakehouse itself.",
     )
     state_path: str | None = Field(
         default=None,
@@ -143,6 +161,54 @@ class LakehouseConfig(BaseSettings):
         gt=0,
         description="Age of the oldest buffered row that makes a write buffer commit, in seconds.",
     )
+    api_host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="Address that the HTTP API listens on; 0.0.0.0 or :: for every one of the machine.",
+    )
+    api_port: int = Field(
+        default=8080, ge=0, le=65_535, description="Port of the HTTP API; 0 for any that is free."
+    )
+    api_tls_cert: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File with the certificate chain (PEM) of the HTTP API; together with api_tls_key.",
+    )
+    api_tls_key: str | None = Field(
+        default=None, min_length=1, description="File with the private key (PEM) of the certificate."
+    )
+    api_trusted_proxies: tuple[str, ...] = Field(
+        default=(),
+        description="Addresses and networks of proxies that are believed when X-Forwarded-For says where a request "
+        "comes from; with none the header means nothing.",
+    )
+    api_cors_origins: tuple[str, ...] = Field(
+        default=(),
+        description="Origins such as https://app.example.com whose pages may use the HTTP API from a browser.",
+    )
+    api_max_body_mb: int = Field(
+        default=256, ge=1, le=1_048_576, description="Size of the rows that one request may send, in MB."
+    )
+    api_max_json_mb: int = Field(
+        default=16,
+        ge=1,
+        le=1024,
+        description="Size of rows sent as one JSON array, in MB: it is held in memory as a whole.",
+    )
+    api_max_rows: int | None = Field(
+        default=None, ge=1, description="Rows that one answer of the HTTP API may hold; None for no limit."
+    )
+    api_request_timeout_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="Time until the answer to a request begins, in seconds; a body that keeps arriving extends it.",
+    )
+    api_shutdown_seconds: int = Field(
+        default=30,
+        ge=0,
+        le=3600,
+        description="Time that running requests have to end when the server is told to stop, in seconds.",
+    )
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -150,6 +216,9 @@ class LakehouseConfig(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise ConfigError(_explain(error, type(self))) from None
+        except SettingsError as error:
+            # Without its cause, which repeats what was given.
+            raise ConfigError(f'Settings: {error}. Write a list as JSON, such as ["10.0.0.1"].') from None
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"The settings file is not valid TOML: {error}.") from error
 
@@ -184,8 +253,28 @@ class LakehouseConfig(BaseSettings):
             raise ValueError("needs at least 32 bytes (256 bits)")
         return secret
 
+    @field_validator("api_trusted_proxies")
+    @classmethod
+    def _networks(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in proxies:
+            try:
+                ipaddress.ip_network(proxy)
+            except ValueError as error:
+                raise ValueError(f"{proxy!r} is neither an address nor a network like 10.0.0.0/8") from error
+        return proxies
+
+    @field_validator("api_cors_origins")
+    @classmethod
+    def _origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if _ORIGIN.fullmatch(origin) is None:
+                raise ValueError(f"{origin!r} is no origin like https://app.example.com")
+        return origins
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if (self.api_tls_cert is None) != (self.api_tls_key is None):
+            raise ValueError("api_tls_cert and api_tls_key belong together: give both or neither")
         if self.log_retention_hours < self.vacuum_retention_hours:
             raise ValueError(
                 f"log_retention_hours ({self.log_retention_hours}) contradicts vacuum_retention_hours "

@@ -25,6 +25,7 @@ class ActionType(StrEnum):
     ROLE_CHANGE = auto()
     TIER_CHANGE = auto()
     SESSION_REVOKED = auto()
+    MOUNT = auto()
     API_KEY_CREATED = auto()
     API_KEY_REVOKED = auto()
     GRANT_CHANGED = auto()

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum, auto
+from typing import TypeVar
+
+from lakehouse_platform.errors import InvalidArgumentError
+from lakehouse_platform.model.rights import Scopes
+
+_Kind = TypeVar("_Kind", bound=StrEnum)
 
 
 class Role(StrEnum):
@@ -52,6 +58,10 @@ class Actor:
         session_id: The sign-in that the request belongs to, if it belongs to one.
         ip_address: Where the request came from, if it came over a network.
         user_agent: The client program, if it told its name.
+        request_id: The request that this is part of, if it came over a network.
+        scopes: What the API key of a program may of what its account may; a program without any may nothing. None
+            for everybody else.
+        key_id: The API key that the request was made with.
     """
 
     id: str
@@ -61,7 +71,24 @@ class Actor:
     session_id: str | None = None
     ip_address: str | None = None
     user_agent: str | None = None
+    request_id: str | None = None
+    scopes: Scopes | None = None
+    key_id: str | None = None
 
 
 OWNER = Actor(id="owner", kind=ActorKind.OWNER)
 ANONYMOUS = Actor(id="anonymous", kind=ActorKind.ANONYMOUS)
+
+
+def member_of(kind: type[_Kind], value: object) -> _Kind:
+    """Return the member that is given, itself or as its text.
+
+    Raises:
+        InvalidArgumentError: It is none.
+    """
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"{value!r} is no {kind.__name__}; these are: {', '.join(kind)}.", allowed=list(kind)
+        ) from error

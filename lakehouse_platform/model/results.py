@@ -51,6 +51,21 @@ class VersionInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Rows that were written.
+
+    Attributes:
+        version: The version that holds them.
+        rows: Their number; None if it is not known any more.
+        repeated: Whether an earlier request with the same idempotency key wrote them, and this one nothing.
+    """
+
+    version: int
+    rows: int | None
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteResult:
     """A delete: the version that it made (unchanged if no row matched) and its rows."""
 

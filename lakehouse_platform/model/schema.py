@@ -21,7 +21,7 @@ A name that holds one of `,:<>()` or a backtick, or begins or ends with a blank,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -71,6 +71,10 @@ class Field:
     nullable: bool = True
 
 
+# Wider than any table that people write down; a table of 20 000 columns takes the engine minutes.
+_MOST_COLUMNS = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The columns of a table, in order, and optionally its primary key.
@@ -94,6 +98,10 @@ class Schema:
         if not any(parts):
             raise InvalidSchemaTextError(
                 "The schema is empty: write it like 'id:Int32 not null,name:String'.", schema=text
+            )
+        if len(parts) > _MOST_COLUMNS:
+            raise InvalidSchemaTextError(
+                f"The schema has {len(parts)} columns; at most {_MOST_COLUMNS} can be written as a text."
             )
         return cls(tuple(_parse_field(part, text) for part in parts), tuple(primary_key))
 
@@ -124,6 +132,7 @@ class Schema:
         if not names:
             raise InvalidSchemaTextError("A table needs at least one column.")
         lowered = [name.lower() for name in names]
+        refuse_nul(names)
         for name in names:
             if not name or lowered.count(name.lower()) > 1:
                 raise InvalidSchemaTextError(
@@ -136,6 +145,17 @@ class Schema:
                     f"Primary key column {name!r} is not in the schema; it has {', '.join(names)}.",
                     column=name,
                 )
+
+
+def refuse_nul(names: Iterable[str]) -> None:
+    """Refuse names of columns with a NUL character: the engine takes them through C, where they would end there.
+
+    Raises:
+        InvalidSchemaTextError: One has it.
+    """
+    for name in names:
+        if "\0" in name:
+            raise InvalidSchemaTextError(f"Column name {name!r} holds a NUL character: leave it out.")
 
 
 def arrow_type(text: str) -> pa.DataType:

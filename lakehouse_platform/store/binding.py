@@ -59,6 +59,8 @@ from lakehouse_platform.store.syntax import (
     TextSyntax,
 )
 
+# The engine makes a regular expression of it, of 10 MiB at most: 8 000 characters of any kind fit, 20 000 do not.
+_MAX_PATTERN = 4096
 _MAX_SIZE = 20_000  # expressions after expansion; the longest text without expansion makes some 16 000
 _MAX_NUMBER = 400  # digits or power of ten; the greatest Float64 has 309
 _NEGATIVE = "(- {0})"
@@ -252,6 +254,11 @@ def _like(item: Expression, pattern: Expression, escape: Expression, *, any_case
         return UNKNOWN
     if not isinstance(pattern, Literal) or not isinstance(escape, Literal) or len(escape.value) > 1:
         raise InvalidPredicateError("LIKE takes a text as its pattern, and ESCAPE a text of one character.")
+    if len(pattern.value) > _MAX_PATTERN:
+        raise InvalidPredicateError(
+            f"The pattern of LIKE has {len(pattern.value)} characters; at most {_MAX_PATTERN} are accepted.",
+            length=len(pattern.value),
+        )
     canonical = Literal(pa.string(), _canonical_pattern(pattern.value, escape.value))
     return apply(BOOLEAN, f"({{0}} {'ILIKE' if any_case else 'LIKE'} {{1}})", item, canonical)
 

@@ -6,6 +6,7 @@ The engine would cast silently (1.7 becomes 1, '77' becomes 77, nanoseconds are 
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -53,7 +54,9 @@ _ALLOWED: tuple[tuple[_Test, _Test], ...] = (
 )
 
 
-def conform(table: pa.Table, schema: pa.Schema, *, name: str, evolve: bool = False) -> pa.Table:
+def conform(
+    table: pa.Table, schema: pa.Schema, *, name: str, evolve: bool = False, rows_before: int = 0
+) -> pa.Table:
     """Return the rows with exactly the schema's columns, in its order.
 
     Args:
@@ -61,6 +64,7 @@ def conform(table: pa.Table, schema: pa.Schema, *, name: str, evolve: bool = Fal
         schema: The table's schema.
         name: The table's name, for messages.
         evolve: Keep columns that the schema lacks, behind its own, nullable and in a type that a table can hold.
+        rows_before: Rows that came before these, for messages.
 
     Raises:
         SchemaMismatchError: A column is missing or unknown, or its type is of another kind.
@@ -71,7 +75,7 @@ def conform(table: pa.Table, schema: pa.Schema, *, name: str, evolve: bool = Fal
         return table
     _check_columns(table.schema, schema, name=name, evolve=evolve)
     fields = [*schema, *(_new_field(f, name) for f in table.schema if f.name not in schema.names)]
-    columns = [_column(table, field, name) for field in fields]
+    columns = [_column(table, field, name, rows_before) for field in fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
@@ -82,9 +86,11 @@ def conform_stream(
     probe = conform(reader.schema.empty_table(), schema, name=name, evolve=evolve)
 
     def batches() -> Iterator[pa.RecordBatch]:
+        rows = 0
         for batch in reader:
             part = pa.Table.from_batches([batch])
-            yield from conform(part, schema, name=name, evolve=evolve).to_batches()
+            yield from conform(part, schema, name=name, evolve=evolve, rows_before=rows).to_batches()
+            rows += batch.num_rows
 
     return probe.schema, batches()
 
@@ -159,18 +165,19 @@ def _new_field(field: pa.Field, table: str) -> pa.Field:
 
 
 def _check_columns(actual: pa.Schema, expected: pa.Schema, *, name: str, evolve: bool) -> None:
-    repeated = [column for column in actual.names if actual.names.count(column) > 1]
+    names, known = actual.names, set(expected.names)
+    repeated = [column for column, times in Counter(names).items() if times > 1]
     if repeated:
         raise SchemaMismatchError(
             f"The rows have column {repeated[0]!r} twice: rename one.", column=repeated[0]
         )
-    for column in actual.names:
-        if column not in expected.names and not evolve:
+    lowered = {column.lower() for column in known}
+    for column in names:
+        if column not in known and (not evolve or column.lower() in lowered):
             raise _unknown_column(column, expected, name)
-        if column not in expected.names and column.lower() in (n.lower() for n in expected.names):
-            raise _unknown_column(column, expected, name)
+    given = set(names)
     for field in expected:
-        if field.name not in actual.names and not field.nullable:
+        if field.name not in given and not field.nullable:
             raise SchemaMismatchError(
                 f"The rows lack column {field.name!r}, which is NOT NULL in {name}: add it.",
                 column=field.name,
@@ -189,12 +196,12 @@ def _unknown_column(column: str, expected: pa.Schema, name: str) -> SchemaMismat
     )
 
 
-def _column(table: pa.Table, field: pa.Field, name: str) -> pa.ChunkedArray:
+def _column(table: pa.Table, field: pa.Field, name: str, rows_before: int) -> pa.ChunkedArray:
     if field.name not in table.column_names:
         return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
     column = cast_column(table.column(field.name), field.type, name=field.name, table=name)
     if not field.nullable and column.null_count:
-        row = pc.index(column.is_null(), pa.scalar(True)).as_py() + 1
+        row = rows_before + pc.index(column.is_null(), pa.scalar(True)).as_py() + 1
         raise ConstraintViolationError(
             f"Column {field.name!r} of {name} is NOT NULL, but row {row} holds NULL. Nothing was written.",
             column=field.name,

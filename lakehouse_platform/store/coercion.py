@@ -37,6 +37,7 @@ from lakehouse_platform.store.expressions import (
     settled,
     unless_null,
 )
+from lakehouse_platform.store.growth import require_short_text
 from lakehouse_platform.store.literals import parse_text, plain_type, sql_cast, to_float32
 
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -64,12 +65,13 @@ def apply(data_type: pa.DataType, template: str, *arguments: Expression) -> Expr
     """Return an operation that is NULL when an argument is; constants are computed by the engine at once.
 
     Raises:
-        InvalidPredicateError: The operation fails on its constants, as `1 / 0` does.
+        InvalidPredicateError: The operation fails on its constants, as `1 / 0` does, or its text grows too long.
     """
     given = tuple(settled(argument) for argument in arguments)
     if any(is_null_literal(argument) for argument in given):
         return Literal(data_type, None)
     result = Apply(data_type, template, given)
+    require_short_text(result)
     if not all(isinstance(argument, Literal) for argument in given):
         return result
     return Literal(data_type, _computed(result.sql()))

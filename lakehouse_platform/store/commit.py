@@ -55,6 +55,19 @@ class AppTransaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """A change that is made at most once, however often it is asked for.
+
+    Attributes:
+        transaction: Recorded with the commit, and looked for before one is made.
+        metadata: What the commit says about the request that it was made for.
+    """
+
+    transaction: AppTransaction
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Committed(Generic[_T]):
     """The version that a change made and what the change returned.
 
@@ -74,6 +87,7 @@ class Stamp:
     config: LakehouseConfig
     origin: Origin
     transaction: AppTransaction | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     commit_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __call__(self, *, exact: bool = False, metadata: Mapping[str, Any] | None = None) -> CommitProperties:
@@ -85,7 +99,12 @@ class Stamp:
         """
         app = self.transaction
         return CommitProperties(
-            custom_metadata={**(metadata or {}), **self.origin.commit_metadata(), COMMIT_ID: self.commit_id},
+            custom_metadata={
+                **(metadata or {}),
+                **self.metadata,
+                **self.origin.commit_metadata(),
+                COMMIT_ID: self.commit_id,
+            },
             max_commit_retries=0 if exact else self.config.commit_retries,
             app_transactions=[Transaction(app.app_id, app.version)] if app else None,
         )
@@ -99,11 +118,13 @@ class Committer:
         location: The table.
         config: Retries and durability.
         origin: Stamped into every commit.
+        once: The request that its one change is made for; None for any number of changes.
     """
 
     location: Location
     config: LakehouseConfig
     origin: Origin
+    once: Once | None = None
 
     def commit(
         self,
@@ -128,6 +149,7 @@ class Committer:
             CommitOutcomeUnknownError: The storage failed, and whether the change landed could not be found out.
         """
         attempts = self.config.commit_retries + 1 if rerun else 1
+        transaction = transaction or (self.once.transaction if self.once else None)
         for attempt in range(attempts):
             table = open_table(self.location)
             if transaction and _already_landed(table, transaction):
@@ -135,7 +157,7 @@ class Committer:
             if guard is not None:
                 guard(table)
             try:
-                return self._attempt(table, act, Stamp(self.config, self.origin, transaction), silent=silent)
+                return self._attempt(table, act, self._stamp(transaction), silent=silent)
             except CommitConflictError:
                 if attempt + 1 == attempts:
                     if transaction and _already_landed(landed := open_table(self.location), transaction):
@@ -180,6 +202,10 @@ class Committer:
             if version > before and commit_info(read_commit(self.location, version)).get(COMMIT_ID) == wanted:
                 return version
         return None
+
+    def _stamp(self, transaction: AppTransaction | None) -> Stamp:
+        metadata = self.once.metadata if self.once else {}
+        return Stamp(self.config, self.origin, transaction, metadata)
 
     def _attempt(
         self, table: DeltaTable, act: Callable[[DeltaTable, Stamp], _T], stamp: Stamp, *, silent: bool

@@ -19,6 +19,7 @@ from lakehouse_platform.errors import (
     SchemaMismatchError,
     TableExistsError,
 )
+from lakehouse_platform.model.schema import refuse_nul
 from lakehouse_platform.store.cast import conform_stream, is_any_bytes
 from lakehouse_platform.store.commit import Committer, Stamp
 from lakehouse_platform.store.engine import translated
@@ -91,6 +92,7 @@ def create_table(
     location = committer.location
     if not schema.names:
         raise SchemaMismatchError(f"Table {location.name} needs at least one column.", table=location.name)
+    refuse_nul(schema.names)
     key = check_key_columns(schema, primary_key, location.name) if primary_key else ()
     schema = pa.schema([f.with_nullable(f.nullable and f.name not in key) for f in schema])
     column_infos(schema)  # refuses types that a table cannot hold, which the engine would change silently

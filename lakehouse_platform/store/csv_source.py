@@ -65,9 +65,22 @@ def open_csv(source: str | os.PathLike[str], options: CsvOptions | None = None) 
         StoragePermissionError: Access is denied.
     """
     options = options or CsvOptions()
-    file = one_file(source, options.storage_options)
+    return csv_rows_of(one_file(source, options.storage_options), options)
+
+
+def csv_rows_of(file: SourceFile, options: CsvOptions) -> RowSource:
+    """Return the rows of a CSV file; see `open_csv`."""
     layout = _layout(file, options)
     return RowSource(layout.schema, file.size, CsvRows(file, layout, options.on_progress).batches())
+
+
+def csv_names(file: SourceFile, delimiter: str) -> list[str]:
+    """Return the columns that the header of a CSV file names.
+
+    Raises:
+        SourceFormatError: The header cannot be used.
+    """
+    return header_names(_first_records(file, delimiter)[0], delimiter)
 
 
 def _layout(file: SourceFile, options: CsvOptions) -> Layout:

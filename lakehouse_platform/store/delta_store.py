@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import os
 from collections.abc import Mapping, Sequence
@@ -36,10 +37,11 @@ from lakehouse_platform.store.importing import create_from_source, csv_import, p
 from lakehouse_platform.store.limits import sql_limits
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.merge import MergeSource
+from lakehouse_platform.store.newest import NewestTables
 from lakehouse_platform.store.parquet_source import ParquetOptions
 from lakehouse_platform.store.rows import RowsIn
 from lakehouse_platform.store.scan import Rows
-from lakehouse_platform.store.sql import SqlResult, run_sql
+from lakehouse_platform.store.sql import SqlGuard, SqlResult, run_sql
 from lakehouse_platform.store.table import Table
 from lakehouse_platform.store.tables import TableSpec
 from lakehouse_platform.store.transaction import Transaction
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class DeltaStore:
-    """The tables of one lakehouse. Synchronous and stateless: safe to share between threads.
+    """The tables of one lakehouse. Synchronous, and safe to share between threads.
 
     Attributes:
         config: Its settings.
@@ -66,10 +68,13 @@ class DeltaStore:
             self.config = LakehouseConfig(base_path=os.fspath(config))
         self.origin = origin or Origin()
         self.base = Location.parse(self.config.base_path, self.config.plain_storage_options)
+        self._newest = NewestTables()
 
     def through(self, origin: Origin) -> DeltaStore:
         """Return this store with another origin of its changes."""
-        return DeltaStore(self.config, origin=origin)
+        other = copy.copy(self)
+        other.origin = origin
+        return other
 
     # ── Catalog ───────────────────────────────────────────────────────────────────────────────────
 
@@ -214,19 +219,36 @@ class DeltaStore:
         """Return the rows that fulfil a predicate, such as `role = 'admin'`."""
         return self.table(name).query(predicate)
 
-    def sql(self, text: str, *, max_rows: int | None = None, timeout: float | None = None) -> SqlResult:
+    def sql(
+        self,
+        text: str,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        guard: SqlGuard | None = None,
+    ) -> SqlResult:
         """Run one read-only query over all tables of the lakehouse, each visible under its name.
 
         Args:
             text: One SELECT.
             max_rows: Rows it may return; None for the configured limit.
             timeout: Seconds it may take; None for the configured limit.
+            guard: Which of the tables and columns are there for the caller; None for all.
 
         Raises:
             InvalidSqlError, SqlNotAllowedError, QueryLimitError: See `sql.run_sql`.
         """
         limits = sql_limits(self.config, max_rows, timeout)
-        return run_sql(text, self._open_for_sql, limits, names=self.tables)
+        if guard is None:
+            return run_sql(text, self._open_for_sql, limits, names=self.tables)
+
+        def admitted(name: str) -> DeltaTable:
+            guard.admit(name)
+            table = self._open_for_sql(name)
+            guard.opened(name)
+            return table
+
+        return run_sql(text, admitted, limits, names=guard.names, hidden=guard.hidden)
 
     def read_version(self, name: str, version: int) -> Rows:
         """Return a table's rows as a version had them.
@@ -315,7 +337,7 @@ class DeltaStore:
         if not is_table_name(name):
             raise self._unknown(name)
         try:
-            return open_table(self.base.child(name))
+            return self._newest.open(self.base.child(name))
         except TableNotFoundError as error:
             raise self._unknown(name) from error
 

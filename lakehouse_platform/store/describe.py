@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from deltalake import DeltaTable
 
 from lakehouse_platform.model.results import TableInfo
 from lakehouse_platform.model.times import from_epoch_ms
 from lakehouse_platform.store.history import last_modified
 from lakehouse_platform.store.location import Location
+from lakehouse_platform.store.scan import without
 from lakehouse_platform.store.snapshot import (
     arrow_schema,
     column_infos,
@@ -19,8 +22,8 @@ from lakehouse_platform.store.snapshot import (
 )
 
 
-def describe(location: Location, table: DeltaTable) -> TableInfo:
-    """Return everything worth knowing about an opened version."""
+def describe(location: Location, table: DeltaTable, hidden: Collection[str] = ()) -> TableInfo:
+    """Return everything worth knowing about an opened version, without its hidden columns."""
     metadata, protocol, files = table.metadata(), table.protocol(), data_files(table)
     return TableInfo(
         name=location.name,
@@ -38,7 +41,7 @@ def describe(location: Location, table: DeltaTable) -> TableInfo:
         description=metadata.description or "",
         reader_features=tuple(protocol.reader_features or ()),
         writer_features=tuple(protocol.writer_features or ()),
-        columns=column_infos(arrow_schema(table)),
+        columns=column_infos(without(arrow_schema(table), hidden)),
     )
 
 

@@ -22,6 +22,7 @@ from lakehouse_platform.errors import (
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.source_files import is_uri, local_path
 from lakehouse_platform.text.csv_write import csv_header, csv_rows
+from lakehouse_platform.text.distinct import require_distinct
 from lakehouse_platform.text.json_write import json_lines
 
 # Rows written at a time. Polars writes CSV 40 % faster in 64 k than in 8 k; Parquet makes a row group of
@@ -104,12 +105,15 @@ def export(
 
     Raises:
         InvalidArgumentError: The format is not known, or a directory stands at the destination.
+        InvalidSqlError: The format cannot hold columns, or fields, of one name.
         StoragePermissionError: Access is denied.
         StorageIoError: Writing failed.
     """
     with _opened(destination, storage_options) as sink:
         if isinstance(destination, (str, os.PathLike)):
             kind = kind or ExportFormat.of(destination)
+        if kind in _BY_NAME:
+            require_distinct(reader.schema)
         return _WRITERS[kind or ExportFormat.CSV](reader, _Sink(sink), on_progress or _ignore)
 
 
@@ -176,6 +180,10 @@ _WRITERS = {
     ExportFormat.PARQUET: _write_parquet,
     ExportFormat.ARROW: _write_arrow,
 }
+
+
+# What finds values by the names of their columns; common readers refuse Parquet files with two of one name.
+_BY_NAME = frozenset({ExportFormat.JSON, ExportFormat.JSONL, ExportFormat.PARQUET})
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:

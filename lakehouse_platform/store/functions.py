@@ -21,6 +21,7 @@ from lakehouse_platform.store.coercion import (
     widened,
 )
 from lakehouse_platform.store.expressions import BOOLEAN, Apply, Expression, Literal, case_of, settled
+from lakehouse_platform.store.growth import require_short_text
 from lakehouse_platform.store.literals import plain_type
 
 _TEXT = pa.string()
@@ -123,7 +124,9 @@ def _concatenated(name: str, arguments: Sequence[Expression]) -> Expression:
     places = ", ".join(f"{{{number}}}" for number in range(len(given)))
     if all(isinstance(item, Literal) for item in given):
         return apply(_TEXT, f"concat({places})", *given)
-    return Apply(_TEXT, f"concat({places})", tuple(given))
+    result = Apply(_TEXT, f"concat({places})", tuple(given))
+    require_short_text(result)
+    return result
 
 
 def _first_present(name: str, arguments: Sequence[Expression]) -> Expression:

@@ -65,6 +65,7 @@ def version_at(location: Location, moment: str | datetime) -> int:
 
     Raises:
         InvalidTimestampError: The text is no RFC 3339 time with a zone, or the datetime has none.
+        TableNotFoundError, NotADeltaTableError: There is no table.
         TimestampOutOfRangeError: The time lies before the first version that can still be read.
     """
     instant = parse_rfc3339(moment) if isinstance(moment, str) else moment
@@ -74,7 +75,10 @@ def version_at(location: Location, moment: str | datetime) -> int:
             timestamp=instant.isoformat(),
         )
     wanted = to_epoch_ms(instant)
-    first = list_log(location).first_readable
+    log = list_log(location)
+    if log.is_empty:
+        open_table(location)  # tells why there is none
+    first = log.first_readable
     past = [info for info in history(location) if info.version >= first]
     for info in past:
         if to_epoch_ms(info.timestamp) <= wanted:

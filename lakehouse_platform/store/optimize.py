@@ -26,6 +26,9 @@ from lakehouse_platform.store.predicates import parse_predicate, quote_identifie
 from lakehouse_platform.store.snapshot import arrow_schema, require_known_paths, require_plain_columns
 
 _MB = 1_000_000
+# More makes no sense, and the engine crashes on numbers that are too large for its types (deltalake 1.6.6).
+_MOST_MB = 1_000_000
+_MOST_HOURS = 100 * 366 * 24
 # deltalake spills a Z-order's sort to disk beyond this; 0.9 GB peak at 10 M rows (measured), so it fits small machines.
 _Z_ORDER_SPILL_BYTES = 512 * _MB
 
@@ -101,11 +104,13 @@ def vacuum(committer: Committer, retention_hours: int | None = None, dry_run: bo
         dry_run: Only tell what would be deleted.
 
     Raises:
-        InvalidArgumentError: The retention is negative.
+        InvalidArgumentError: The retention is negative, or longer than a century.
     """
     hours = committer.config.vacuum_retention_hours if retention_hours is None else retention_hours
-    if hours < 0:
-        raise InvalidArgumentError(f"Retention is {hours} hours; give 0 or more.", retention_hours=hours)
+    if not 0 <= hours <= _MOST_HOURS:
+        raise InvalidArgumentError(
+            f"Retention is {hours} hours; give 0 to {_MOST_HOURS}.", retention_hours=hours
+        )
     location = committer.location
     table = open_table(location)
     with translated(location):
@@ -175,9 +180,9 @@ def _alone(location: Location) -> Generator[None]:
 
 
 def _target_bytes(megabytes: int) -> int:
-    if megabytes < 1:
+    if not 1 <= megabytes <= _MOST_MB:
         raise InvalidArgumentError(
-            f"Target file size is {megabytes} MB; give 1 or more.", target_file_mb=megabytes
+            f"Target file size is {megabytes} MB; give 1 to {_MOST_MB}.", target_file_mb=megabytes
         )
     return megabytes * _MB
 

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from lakehouse_platform.errors import DataFilesMissingError, DeltaTableError
 from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.files import FileReader, opened_data_file
 from lakehouse_platform.store.location import Location
-from lakehouse_platform.store.log import LOG_DIRECTORY, Action, commit_file, commit_info, read_commit
+from lakehouse_platform.store.log import Action, commit_info, read_commit
+from lakehouse_platform.store.log_marks import LogMark
 from lakehouse_platform.store.partitions import partition_values
+from lakehouse_platform.store.scan import without
 from lakehouse_platform.store.snapshot import add_actions, arrow_schema, constraints, primary_key, properties
 from lakehouse_platform.store.table import Table
 
@@ -35,8 +35,6 @@ _STEP_FEATURES = frozenset({"metaData", "protocol"})
 # Arrow reads the log's texts of these types as the engine does; tables with other partition columns are opened anew.
 _TEXT_TYPES = (pa.string(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.bool_(), pa.date32())
 _NS_PER_MS = 1_000_000
-
-_Identity: TypeAlias = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +93,7 @@ class Pinned:
     committed_ns: int
     files: tuple[PinnedFile, ...] = field(repr=False)
     _by_path: dict[str, PinnedFile] = field(repr=False)
-    _identity: _Identity = field(repr=False)
-    _watched: tuple[str, str] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        root = f"{self.table.location.uri}/" if self.table.location.is_local else ""
-        watched = (root + commit_file(self.version), root + commit_file(self.version + 1))
-        object.__setattr__(self, "_watched", watched)
+    _mark: LogMark = field(repr=False)
 
     @classmethod
     def open(cls, table: Table, version: int | None = None) -> Pinned:
@@ -113,7 +105,7 @@ class Pinned:
         location = table.location
         engine = open_table(location, version)
         with translated(location):
-            schema, metadata = arrow_schema(engine), engine.metadata()
+            schema, metadata = without(arrow_schema(engine), table.hidden), engine.metadata()
             files = _live_files(engine)
             number = engine.version()
             return cls(
@@ -128,7 +120,7 @@ class Pinned:
                 committed_ns=_committed_ns(location, number, files),
                 files=files,
                 _by_path={file.path: file for file in files},
-                _identity=_identity(location, number),
+                _mark=LogMark.of(location, number),
             )
 
     @property
@@ -169,10 +161,7 @@ class Pinned:
 
     def is_newest(self) -> bool:
         """Tell whether no commit followed and the table is still the same one."""
-        location = self.table.location
-        with translated(location):
-            here, after = _looked_up(location, self._watched)
-            return not after and (here or _log_identity(location)) == self._identity
+        return self._mark.is_newest()
 
     def newer(self) -> Pinned:
         """Return the newest version: this object itself if it still is.
@@ -183,7 +172,7 @@ class Pinned:
         if self.is_newest():
             return self
         location = self.table.location
-        state: Pinned | None = self if _identity(location, self.version) == self._identity else None
+        state: Pinned | None = self if self._mark.is_there() else None
         for _ in range(_MOST_STEPS):
             if state is None:
                 break
@@ -221,7 +210,7 @@ class Pinned:
             committed_ns=_time_ns(commit_info(list(actions))) or _newest_ns(files),
             files=tuple(files),
             _by_path=by_path,
-            _identity=_identity(self.table.location, version),
+            _mark=LogMark.of(self.table.location, version),
         )
 
     def _added(self, add: Mapping[str, Any]) -> PinnedFile | None:
@@ -322,33 +311,3 @@ def _time_ns(info: Mapping[str, Any]) -> int:
 def _newest_ns(files: Sequence[PinnedFile]) -> int:
     """Return a time for a version whose commit file does not tell it: it was made when its newest file was."""
     return max((file.modified_ms for file in files), default=0) * _NS_PER_MS
-
-
-def _identity(location: Location, version: int) -> _Identity:
-    """Return what changes when another table takes a table's place: its commit file's identity, else its log's."""
-    with translated(location):
-        root = f"{location.uri}/" if location.is_local else ""
-        (found,) = _looked_up(location, (root + commit_file(version),))
-        return found or _log_identity(location)
-
-
-def _log_identity(location: Location) -> _Identity:
-    if location.is_local:
-        path = location.path / LOG_DIRECTORY
-        return ("log", path.stat().st_ino) if path.is_dir() else ()
-    return ("log",)
-
-
-def _looked_up(location: Location, paths: Sequence[str]) -> list[_Identity]:
-    if location.is_local:
-        return [_stat(path) for path in paths]
-    infos = location.filesystem().get_file_info(list(paths))
-    return [() if info.type == pafs.FileType.NotFound else (info.size, info.mtime_ns) for info in infos]
-
-
-def _stat(path: str) -> _Identity:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - a Path costs more than the call itself, asked for each GETATTR
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns

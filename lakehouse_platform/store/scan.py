@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 
-from lakehouse_platform.errors import MissingDependencyError, SchemaMismatchError
+from lakehouse_platform.errors import InvalidArgumentError, MissingDependencyError, SchemaMismatchError
 from lakehouse_platform.store.cast import plain_schema
 from lakehouse_platform.store.engine import open_table, translate, translated
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.predicates import parse_predicate, quote_identifier
 from lakehouse_platform.store.rough_statistics import source_of
 from lakehouse_platform.store.snapshot import add_actions, arrow_schema
+from lakehouse_platform.text.distinct import require_distinct
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # for the cast to plain types. Wide rows get smaller batches, so that memory stays bounded whatever a row holds.
 _MOST_ROWS, _FEWEST_ROWS = 32_768, 1_024
 _BATCH_BYTES = 16 * 2**20  # as stored; a compressed file holds three to ten times as much
+_LARGEST_LIMIT = 2**63 - 1  # what Arrow counts rows with
 _FILTERED_ROWS = (
     16_384  # asking the log how wide rows are takes 0.6 ms, too long for a filter that leaves one row
 )
@@ -36,10 +38,12 @@ class Rows:
 
     Attributes:
         schema: Their columns, in plain Arrow types.
+        version: The version of the table that they are of; None if they are not of one version of one table.
     """
 
     schema: pa.Schema
     _open: Callable[[], pa.RecordBatchReader]
+    version: int | None = None
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a stream of record batches, read as it is consumed."""
@@ -50,9 +54,14 @@ class Rows:
         return self.reader().read_all()
 
     def to_polars(self) -> pl.DataFrame:
-        """Return all rows as a Polars frame."""
+        """Return all rows as a Polars frame.
+
+        Raises:
+            InvalidSqlError: Columns have one name.
+        """
         import polars as pl
 
+        require_distinct(self.schema)
         return cast("pl.DataFrame", pl.from_arrow(self.to_arrow()))
 
     def to_pandas(self) -> Any:
@@ -67,8 +76,25 @@ class Rows:
             raise MissingDependencyError("to_pandas needs pandas: run `pip install pandas`.") from error
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """Return all rows as dictionaries of Python values."""
+        """Return all rows as dictionaries of Python values.
+
+        Raises:
+            InvalidSqlError: Columns have one name.
+        """
+        require_distinct(self.schema)
         return self.to_arrow().to_pylist()
+
+    def without(self, columns: Collection[str]) -> Rows:
+        """Return the same rows without some columns."""
+        schema = without(self.schema, columns)
+        if len(schema) == len(self.schema):
+            return self
+
+        def open_reader() -> pa.RecordBatchReader:
+            narrow = (batch.select(schema.names) for batch in self._open())
+            return pa.RecordBatchReader.from_batches(schema, narrow)
+
+        return Rows(schema, open_reader, self.version)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand the rows to any library that reads Arrow streams."""
@@ -82,6 +108,7 @@ def scan(
     predicate: str | None = None,
     limit: int | None = None,
     version: int | None = None,
+    hidden: Collection[str] = (),
 ) -> Rows:
     """Return a table's rows at one version; the order of rows is not defined.
 
@@ -91,14 +118,18 @@ def scan(
         predicate: Condition over any column; NULL counts as not fulfilled.
         limit: The most rows to return.
         version: Version to read; None for the newest at the time of this call.
+        hidden: Columns that are treated as if the table had none of these names.
 
     Raises:
         SchemaMismatchError: A column is unknown.
+        InvalidArgumentError: The limit is negative, or more than can be counted.
         InvalidPredicateError: The predicate is not one whole condition over the table's columns.
         TableNotFoundError, NotADeltaTableError, VersionNotFoundError: See `open_table`.
     """
+    if limit is not None and not 0 <= limit <= _LARGEST_LIMIT:
+        raise InvalidArgumentError(f"A limit of rows is 0 to {_LARGEST_LIMIT}: give another.")
     table = open_table(location, version)
-    every = arrow_schema(table)
+    every = without(arrow_schema(table), hidden)
     schema = _projected(every, columns, location.name)
     condition = parse_predicate(predicate, every) if predicate is not None else None
 
@@ -110,7 +141,14 @@ def scan(
             raw = _engine_reader(table, schema.names, sql)
         return plain_reader(raw, schema, location, limit)
 
-    return Rows(plain_schema(schema), open_reader)
+    return Rows(plain_schema(schema), open_reader, table.version())
+
+
+def without(schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
+    """Return the schema without some columns."""
+    if not columns:
+        return schema
+    return pa.schema([field for field in schema if field.name not in columns], schema.metadata)
 
 
 def _engine_reader(table: DeltaTable, columns: Sequence[str], condition: str | None) -> pa.RecordBatchReader:

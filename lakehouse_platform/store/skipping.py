@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from deltalake import DeltaTable
 
@@ -11,23 +11,29 @@ from lakehouse_platform.model.results import SkippingStats
 from lakehouse_platform.store.engine import translated
 from lakehouse_platform.store.expressions import Expression, Logic
 from lakehouse_platform.store.location import Location
-from lakehouse_platform.store.predicates import parse_predicate
+from lakehouse_platform.store.predicates import Predicate, parse_predicate
+from lakehouse_platform.store.scan import without
 from lakehouse_platform.store.snapshot import arrow_schema, data_files
 
 
-def measure_skipping(location: Location, table: DeltaTable, predicate: str | None) -> SkippingStats:
+def measure_skipping(
+    location: Location, table: DeltaTable, predicate: str | None, hidden: Collection[str] = ()
+) -> SkippingStats:
     """Ask the engine which files it would open for a predicate, and count them.
 
     Args:
         location: The table, for messages.
         table: The snapshot to ask.
         predicate: The condition; None for a full scan.
+        hidden: Columns that the condition may not name.
 
     Raises:
         InvalidPredicateError: The predicate is not one whole condition.
     """
     files = {file.path.rsplit("/", 1)[-1]: file.size for file in data_files(table)}
-    opened = _opened(location, table, predicate, set(files))
+    schema = without(arrow_schema(table), hidden)
+    condition = parse_predicate(predicate, schema) if predicate is not None else None
+    opened = _opened(location, table, condition, set(files))
     scanned = sum(files[name] for name in opened)
     return SkippingStats(
         total_files=len(files),
@@ -52,8 +58,9 @@ def files_opened(location: Location, table: DeltaTable, condition: str, everythi
     return {uri.rsplit("/", 1)[-1] for uri in uris} & everything
 
 
-def _opened(location: Location, table: DeltaTable, predicate: str | None, everything: set[str]) -> set[str]:
-    condition = parse_predicate(predicate, arrow_schema(table)) if predicate is not None else None
+def _opened(
+    location: Location, table: DeltaTable, condition: Predicate | None, everything: set[str]
+) -> set[str]:
     if condition is None or condition.is_always:
         return everything
     if condition.is_never:

@@ -5,20 +5,38 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from lakehouse_platform.errors import TableNotFoundError
 from lakehouse_platform.store.scan import Rows
-from lakehouse_platform.store.sql_plan import plan_query
+from lakehouse_platform.store.sql_plan import Hidden, nothing_hidden, plan_query
 from lakehouse_platform.store.sql_pool import execute_apart
 from lakehouse_platform.store.sql_run import SqlLimits, execute
 
-__all__ = ["SqlLimits", "SqlResult", "run_sql"]
+__all__ = ["SqlGuard", "SqlLimits", "SqlResult", "run_sql"]
 
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
 Tables = Mapping[str, DeltaTable] | Callable[[str], DeltaTable]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlGuard:
+    """What of a lakehouse is there for a caller of SQL.
+
+    Attributes:
+        admit: Called with the name of a table before it is opened, or looked for; raises if the caller may not read it.
+        opened: Called with the name of each table that is read.
+        names: Lists the tables that SHOW TABLES shows.
+        hidden: Tells which columns of a table do not exist for the caller.
+    """
+
+    admit: Callable[[str], None]
+    opened: Callable[[str], None]
+    names: Callable[[], Iterable[str]]
+    hidden: Hidden
 
 
 class SqlResult(Rows):
@@ -28,7 +46,12 @@ class SqlResult(Rows):
 
 
 def run_sql(
-    text: str, tables: Tables, limits: SqlLimits, *, names: Callable[[], Iterable[str]] | None = None
+    text: str,
+    tables: Tables,
+    limits: SqlLimits,
+    *,
+    names: Callable[[], Iterable[str]] | None = None,
+    hidden: Hidden = nothing_hidden,
 ) -> SqlResult:
     """Run one read-only query (SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES).
 
@@ -39,6 +62,7 @@ def run_sql(
         tables: The tables by name, or what opens one and raises TableNotFoundError.
         limits: What the query may use.
         names: Lists the tables for SHOW TABLES, where `tables` is a function.
+        hidden: Tells which columns of a table do not exist for this query.
 
     Raises:
         SqlNotAllowedError: The text would write, change settings, or is more than one statement.
@@ -52,8 +76,8 @@ def run_sql(
     opener = tables if callable(tables) else _opener(tables)
     if limits.timeout_seconds is not None:
         start = _remembering(opener)
-        return _result(lambda: execute_apart(text, start, limits))
-    plan = plan_query(text, opener)
+        return _result(lambda: execute_apart(text, start, limits, hidden))
+    plan = plan_query(text, opener, hidden)
     return _result(lambda: execute(plan, limits))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,8 +25,16 @@ from deltalake import DeltaTable
 
 from lakehouse_platform.errors import InvalidSqlError, LakehouseError, SqlNotAllowedError, TableNotFoundError
 from lakehouse_platform.store.engine import clean_text
+from lakehouse_platform.store.scan import without
 from lakehouse_platform.store.sql_lists import is_same_query, may_freeze, with_varying_items
-from lakehouse_platform.store.sql_views import holds_float, is_simple, mentions, streams, views
+from lakehouse_platform.store.sql_views import (
+    holds_float,
+    is_simple,
+    mentions,
+    narrow_view,
+    streams,
+    views,
+)
 
 MAX_TEXT = 256 * 1024  # characters; planning time grows with the square of the length
 # The engine takes 1234.56 for a double, which equals no Decimal(10,2); floats beside decimals would overflow instead.
@@ -68,14 +76,21 @@ _NOT_ALLOWED = re.compile(
     r"not supported: \w+|Unsupported SQL statement|only supports a single SQL statement|SHOW "
 )
 _UNKNOWN_TABLE = re.compile(r"table '(?:datafusion\.)?(?:public\.)?([^']+)' not found")
+_EXPLAINING = ("Explain", "Analyze")
 _LABELS = re.compile(r"^(?:Error during planning: |SQL error: |Schema error: |DataFusion error: )+")
 _COMPUTED_ITEMS = (
     "A list of IN (…) holds a CASE (or coalesce, nvl …) that the engine would take for a constant: write x = a OR "
     "x = b in place of x IN (a, b), and x <> a AND x <> b in place of x NOT IN (a, b)."
 )
+Hidden = Callable[[str], Collection[str]]
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 # Making a planner takes longer than planning a small query with it; it is not for several threads at once.
 _planners = threading.local()
+
+
+def nothing_hidden(_: str) -> Collection[str]:
+    """Return no columns, whatever the table."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +114,13 @@ class QueryPlan:
     holds_rows: bool = True
 
 
-def plan_query(text: str, tables: Callable[[str], DeltaTable]) -> QueryPlan:
+def plan_query(text: str, tables: Callable[[str], DeltaTable], hidden: Hidden = nothing_hidden) -> QueryPlan:
     """Check a text and return how to run it; nothing is run yet.
 
     Args:
         text: The SQL text.
         tables: Opens a table by name, or raises TableNotFoundError.
+        hidden: Tells which columns of a table do not exist for this query.
 
     Raises:
         SqlNotAllowedError: The text is not one read-only query.
@@ -112,7 +128,7 @@ def plan_query(text: str, tables: Callable[[str], DeltaTable]) -> QueryPlan:
         TableNotFoundError: No table has a name that it reads from.
     """
     _check_text(text)
-    names = _Tables(tables)
+    names = _Tables(tables, hidden)
     try:
         return _plan(text, names)
     except LakehouseError:
@@ -130,13 +146,17 @@ def plan_query(text: str, tables: Callable[[str], DeltaTable]) -> QueryPlan:
 def _plan(text: str, names: _Tables) -> QueryPlan:
     frame, settings = _planned(text, names)
     written = frame.logical_plan()
+    narrowed = names.narrowed()
+    if narrowed and written.display().startswith(_EXPLAINING):
+        # It would show the smallest and largest values of hidden columns, from the statistics of their files.
+        raise SqlNotAllowedError("EXPLAIN is not allowed for a table of which some columns are hidden.")
     if is_simple(written, names.opened, names.schemas):
-        return QueryPlan(text, names.opened, {}, settings, holds_rows=not streams(written))
+        return QueryPlan(text, names.opened, narrowed, settings, holds_rows=not streams(written))
     optimized = frame.optimized_logical_plan()
     if may_freeze(optimized.display_indent()):
         return _plan_varying(text, names, frame, settings)
     found = views(written, optimized, names.opened, names.schemas)
-    return QueryPlan(text, names.opened, found, settings)
+    return QueryPlan(text, names.opened, narrowed | found, settings)
 
 
 def _planned(text: str, names: _Tables) -> tuple[DataFrame, Mapping[str, str]]:
@@ -161,7 +181,7 @@ def _plan_varying(text: str, names: _Tables, frame: DataFrame, settings: Mapping
     if not is_same_query(before, after):  # something that only looks like a list was changed
         raise InvalidSqlError(_COMPUTED_ITEMS)
     found = views(written, optimized, names.opened, names.schemas)
-    return QueryPlan(varying, names.opened, found, settings, tuple(frame.schema().names))
+    return QueryPlan(varying, names.opened, names.narrowed() | found, settings, tuple(frame.schema().names))
 
 
 def _frame(text: str, names: _Tables, settings: Mapping[str, str]) -> DataFrame:
@@ -194,22 +214,34 @@ class _Planner:
 class _Tables:
     """The planner's view of the lakehouse: schemas without rows, opened when asked for."""
 
-    def __init__(self, tables: Callable[[str], DeltaTable]) -> None:
+    def __init__(self, tables: Callable[[str], DeltaTable], hidden: Hidden = nothing_hidden) -> None:
         self._tables = tables
+        self._hidden = hidden
         self.opened: dict[str, DeltaTable] = {}
         self.schemas: dict[str, pa.Schema] = {}
         self.failure: LakehouseError | None = None
+        self._missing: set[str] = set()
 
     def table(self, name: str) -> PlannerTable | None:
+        if name in self._missing:
+            return None  # who asked was refused once, and is not to be written down twice
         if name not in self.opened:
             try:
                 self.opened[name] = self._tables(name)
             except LakehouseError as error:
                 # The planner would bury it; it may also be a table function's name.
                 self.failure = error
+                self._missing.add(name)
                 return None
-            self.schemas[name] = pa.schema(self.opened[name].schema().to_arrow())
+            whole = pa.schema(self.opened[name].schema().to_arrow())
+            self.schemas[name] = without(whole, self._hidden(name))
         return _without_rows(self.schemas[name])
+
+    def narrowed(self) -> dict[str, str]:
+        """Return, for the tables of which columns are hidden, the SELECT of the others that stands in."""
+        return {
+            name: narrow_view(name, schema) for name, schema in self.schemas.items() if self._hidden(name)
+        }
 
     def has_decimals_without_floats(self, written: str) -> bool:
         """Tell whether numbers with a point meet decimals, and no floats, in the plan's lines that hold them."""

@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 
 from lakehouse_platform.errors import LakehouseError, QueryLimitError
 from lakehouse_platform.store.sql_frames import error_from_bytes, read_frame, write_frame
+from lakehouse_platform.store.sql_plan import Hidden, nothing_hidden
 from lakehouse_platform.store.sql_run import SqlLimits
 
 _MODULE = "lakehouse_platform.store.sql_worker"
@@ -29,14 +30,16 @@ _MAX_IDLE = 2  # a warm worker answers within milliseconds and holds some 150 MB
 Opener = Callable[[str], DeltaTable]
 
 
-def execute_apart(text: str, tables: Opener, limits: SqlLimits) -> pa.RecordBatchReader:
+def execute_apart(
+    text: str, tables: Opener, limits: SqlLimits, hidden: Hidden = nothing_hidden
+) -> pa.RecordBatchReader:
     """Run a query in a worker and return its rows as a stream; see `sql.run_sql` for what it raises.
 
     Time counts only while a reader waits for the worker, so that a slow reader loses no query.
     """
     worker = _pool.take()
     try:
-        schema = worker.begin(text, tables, limits)
+        schema = worker.begin(text, tables, limits, hidden)
     except BaseException:
         _pool.give_back(worker)
         raise
@@ -112,7 +115,7 @@ class _Worker:
         """The id of the process."""
         return self._process.pid
 
-    def begin(self, text: str, tables: Opener, limits: SqlLimits) -> pa.Schema:
+    def begin(self, text: str, tables: Opener, limits: SqlLimits, hidden: Hidden) -> pa.Schema:
         """Start a query and return its schema."""
         self._seconds = self._seconds_left = limits.timeout_seconds or 0.0
         self.busy = True
@@ -128,7 +131,7 @@ class _Worker:
                 raise
             if letter == b"S":
                 return pa.ipc.read_schema(pa.py_buffer(body))
-            place, failure = _place(body.decode(), tables)
+            place, failure = _place(body.decode(), tables, hidden)
             self._send(b"T", place)
 
     def reply(self) -> tuple[bytes, bytes]:
@@ -233,10 +236,17 @@ def _widen(pipe: IO[bytes] | None) -> None:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
 
 
-def _place(name: str, tables: Opener) -> tuple[dict[str, object] | None, LakehouseError | None]:
+def _place(
+    name: str, tables: Opener, hidden: Hidden
+) -> tuple[dict[str, object] | None, LakehouseError | None]:
     try:
         table = tables(name)
     except LakehouseError as error:  # perhaps the name of a table function: the worker decides
         return None, error
     options: dict[str, str] | None = table._storage_options  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    return {"uri": table.table_uri, "version": table.version(), "options": options or {}}, None
+    return {
+        "uri": table.table_uri,
+        "version": table.version(),
+        "options": options or {},
+        "hidden": list(hidden(name)),
+    }, None

@@ -23,7 +23,9 @@ from lakehouse_platform.store.literals import quote_identifier
 from lakehouse_platform.store.properties import has_long_decimal
 from lakehouse_platform.store.rough_statistics import rough_columns
 
-BASE_PREFIX = "__base_of_"  # names of the tables below the views; the planner knows no such name
+# Names of the tables below the views. No table of a lakehouse can have such a name, for it holds a space; otherwise a
+# query of such a table and of the one below the view would read the one in place of the other.
+BASE_PREFIX = "base of "
 # A limit that never bites, but that the optimizer must not move filters below.
 _BARRIER = " LIMIT 9223372036854775807"
 _LITERAL = r'(?:[A-Z]\w*\((?:"[^"]*"|[^()"]*)\))'
@@ -96,6 +98,12 @@ def views(
         if view := _view(name, schemas[name], computed, barrier=barrier):
             found[name] = view
     return found
+
+
+def narrow_view(name: str, schema: pa.Schema) -> str:
+    """Return the SELECT of these columns alone, over `BASE_PREFIX` + name."""
+    columns = ", ".join(quote_identifier(field.name) for field in schema)
+    return f"SELECT {columns} FROM {quote_identifier(BASE_PREFIX + name)}"  # noqa: S608 - quoted names only
 
 
 def _nodes(plan: Any) -> Iterator[Any]:

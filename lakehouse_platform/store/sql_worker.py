@@ -57,18 +57,21 @@ class _Worker:
             write_frame(self._replies, b"E", error_to_bytes(failure))
 
     def _result(self, text: str, limits: SqlLimits) -> Iterator[tuple[bytes, pa.Buffer | bytes]]:
-        reader = execute(plan_query(text, self._open), limits)
+        hidden: dict[str, list[str]] = {}
+        plan = plan_query(text, lambda name: self._open(name, hidden), lambda name: hidden.get(name, ()))
+        reader = execute(plan, limits)
         yield b"S", reader.schema.serialize()
         for batch in reader:
             yield b"B", batch.serialize()
         yield b"D", b""
 
-    def _open(self, name: str) -> DeltaTable:
+    def _open(self, name: str, hidden: dict[str, list[str]]) -> DeltaTable:
         write_frame(self._replies, b"N", name.encode())
         _, body = self._inbox.get()
         place = json.loads(body)
         if place is None:
             raise TableNotFoundError(f"Table {name!r} is unknown.", table=name)
+        hidden[name] = place["hidden"]
         return open_table(Location(place["uri"], place["options"]), place["version"])
 
 

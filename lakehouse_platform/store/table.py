@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ from lakehouse_platform.model.results import (
 from lakehouse_platform.model.schema import Schema
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store import creation, evolve, feed, history, optimize, snapshot, writes
-from lakehouse_platform.store.commit import AppTransaction, Committer
+from lakehouse_platform.store.commit import AppTransaction, Committer, Once
 from lakehouse_platform.store.describe import describe
 from lakehouse_platform.store.diff import diff
 from lakehouse_platform.store.engine import open_table, translated
@@ -34,7 +34,7 @@ from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import list_log
 from lakehouse_platform.store.merge import MergeSource, is_unique, merge
 from lakehouse_platform.store.rows import RowsIn
-from lakehouse_platform.store.scan import Rows, scan
+from lakehouse_platform.store.scan import Rows, scan, without
 from lakehouse_platform.store.skipping import measure_skipping
 from lakehouse_platform.store.snapshot import DataFile
 from lakehouse_platform.store.splice import FileSplices, SpliceCounts, SpliceResult, splice
@@ -50,11 +50,15 @@ class Table:
         location: Where it stands.
         config: Durability, retries, retention, limits.
         origin: Stamped into every commit.
+        hidden: Columns that reading treats as if the table did not have them.
+        request: The request that the next change is made for, at most once; None for any number of changes.
     """
 
     location: Location
     config: LakehouseConfig
     origin: Origin
+    hidden: frozenset[str] = frozenset()
+    request: Once | None = None
 
     @property
     def name(self) -> str:
@@ -69,6 +73,14 @@ class Table:
     def through(self, origin: Origin) -> Table:
         """Return this table with another origin of its changes."""
         return replace(self, origin=origin)
+
+    def hiding(self, columns: Collection[str]) -> Table:
+        """Return this table as one who must not see some columns sees it; its data files still hold them."""
+        return replace(self, hidden=frozenset(columns))
+
+    def once(self, request: Once) -> Table:
+        """Return this table for one change, which is made at most once however often it is asked for."""
+        return replace(self, request=request)
 
     # ── What it is ────────────────────────────────────────────────────────────────────────────────
 
@@ -115,7 +127,7 @@ class Table:
 
     def info(self) -> TableInfo:
         """Return everything worth knowing about the newest version."""
-        return describe(self.location, open_table(self.location))
+        return describe(self.location, open_table(self.location), self.hidden)
 
     def version(self) -> int:
         """Return the newest version."""
@@ -132,12 +144,14 @@ class Table:
 
     def arrow_schema(self, version: int | None = None) -> pa.Schema:
         """Return the columns as an Arrow schema."""
-        return snapshot.arrow_schema(open_table(self.location, version))
+        return without(snapshot.arrow_schema(open_table(self.location, version)), self.hidden)
 
     def schema(self, version: int | None = None) -> Schema:
         """Return the columns in our type texts, with the declared primary key."""
         table = open_table(self.location, version)
-        return Schema.from_arrow(snapshot.arrow_schema(table), snapshot.primary_key(table))
+        return Schema.from_arrow(
+            without(snapshot.arrow_schema(table), self.hidden), snapshot.primary_key(table)
+        )
 
     def primary_key(self) -> tuple[str, ...]:
         """Return the declared primary key; empty if none is declared."""
@@ -154,7 +168,7 @@ class Table:
 
     def skipping(self, predicate: str | None = None) -> SkippingStats:
         """Return how many files and bytes the engine leaves unread for a predicate."""
-        return measure_skipping(self.location, open_table(self.location), predicate)
+        return measure_skipping(self.location, open_table(self.location), predicate, self.hidden)
 
     # ── Reading ───────────────────────────────────────────────────────────────────────────────────
 
@@ -166,7 +180,14 @@ class Table:
         version: int | None = None,
     ) -> Rows:
         """Return rows; see `scan.scan` for the arguments and errors."""
-        return scan(self.location, columns=columns, predicate=predicate, limit=limit, version=version)
+        return scan(
+            self.location,
+            columns=columns,
+            predicate=predicate,
+            limit=limit,
+            version=version,
+            hidden=self.hidden,
+        )
 
     def query(self, predicate: str, version: int | None = None) -> Rows:
         """Return the rows that fulfil a predicate."""
@@ -192,13 +213,16 @@ class Table:
             InvalidSqlError, SqlNotAllowedError, QueryLimitError: See `sql.run_sql`.
         """
         table = open_table(self.location, version)
-        return run_sql(text, {self.name: table, "data": table}, sql_limits(self.config, max_rows, timeout))
+        limits = sql_limits(self.config, max_rows, timeout)
+        return run_sql(text, {self.name: table, "data": table}, limits, hidden=lambda _: self.hidden)
 
     # ── Time ──────────────────────────────────────────────────────────────────────────────────────
 
     def history(self, limit: int | None = None) -> list[VersionInfo]:
         """Return the newest commits, newest first."""
-        return history.history(self.location, limit)
+        found = history.history(self.location, limit)
+        # What a commit was made with may hold values of hidden columns.
+        return [replace(one, parameters={}) for one in found] if self.hidden else found
 
     def version_at(self, moment: str | datetime) -> int:
         """Return the version that was the newest at an RFC 3339 time; see `history.version_at`."""
@@ -217,11 +241,12 @@ class Table:
 
     def diff(self, before: int, after: int) -> pa.Table:
         """Return the rows that differ between two versions; see `diff.diff`."""
-        return diff(self.location, before, after)
+        changes = diff(self.location, before, after)
+        return changes.drop_columns([name for name in changes.column_names if name in self.hidden])
 
     def change_feed(self, start: int, end: int | None = None) -> Rows:
         """Return the recorded row changes of a range of versions; see `feed.change_feed`."""
-        return feed.change_feed(self.location, start, end)
+        return feed.change_feed(self.location, start, end).without(self.hidden)
 
     # ── Writing ───────────────────────────────────────────────────────────────────────────────────
 
@@ -341,4 +366,4 @@ class Table:
 
     @property
     def _committer(self) -> Committer:
-        return Committer(self.location, self.config, self.origin)
+        return Committer(self.location, self.config, self.origin, self.request)

@@ -26,6 +26,7 @@ class TableSpec:
         partition_by: Columns it is partitioned by; never personal data.
         z_order_by: Columns that Z-order clusters it by.
         personal_columns: Columns that hold personal data; they get no statistics in the log.
+        secret_columns: Columns that are shown to nobody but the owner of the files.
         retention_days: How long rows are kept, or None for as long as the user exists.
         append_only: Whether every Delta writer must refuse to change or delete its rows.
         owner: Dagster owner of the asset.
@@ -38,6 +39,7 @@ class TableSpec:
     partition_by: tuple[str, ...] = ()
     z_order_by: tuple[str, ...] = ()
     personal_columns: tuple[str, ...] = ()
+    secret_columns: tuple[str, ...] = ()
     retention_days: int | None = None
     append_only: bool = False
     owner: str = "team:platform"
@@ -77,10 +79,12 @@ _USERS = TableSpec(
             _column("username_key", pa.string(), "SHA-256 of the normalised user name", nullable=True),
             _column("last_login_at", pa.string(), "RFC 3339 time of the last sign-in", nullable=True),
             _column("approved_at", pa.string(), "RFC 3339 time of the approval", nullable=True),
+            _column("is_service", pa.bool_(), "Whether it is a program's, with API keys", nullable=True),
         ]
     ),
     primary_key=("user_id",),
     personal_columns=("user_id", "username", "email", "password_hash", "email_key", "username_key"),
+    secret_columns=("password_hash", "email_key", "username_key"),
 )
 
 _SESSIONS = TableSpec(
@@ -103,6 +107,7 @@ _SESSIONS = TableSpec(
     primary_key=("session_id",),
     z_order_by=("expires_at",),
     personal_columns=("session_id", "user_id", "token_hash", "ip_address", "user_agent", "refresh_hash"),
+    secret_columns=("token_hash", "refresh_hash"),
     retention_days=30,
 )
 
@@ -135,6 +140,8 @@ _AUDIT_LOG = TableSpec(
     partition_by=("date_partition",),
     z_order_by=("user_id", "action"),
     personal_columns=("user_id", "details", "ip_address", "salt"),
+    # Without the salt, the commitment tells nothing, and an export can still be checked against the chain.
+    secret_columns=("salt",),
     retention_days=2555,
     append_only=True,
 )
@@ -178,6 +185,35 @@ _GRANTS = TableSpec(
     personal_columns=("grant_id", "user_id", "granted_by"),
 )
 
+_API_KEYS = TableSpec(
+    name="api_keys",
+    description="Keys with which programs sign in; only a hash of each is kept.",
+    schema=pa.schema(
+        [
+            _column("key_id", pa.string(), "The part of the key that may be seen"),
+            _column("user_id", pa.string(), "Whose key it is: the account of a program"),
+            _column("label", pa.string(), "What it is for, for people"),
+            _column("key_hash", pa.string(), "SHA-256 of the key"),
+            _column("scopes", pa.string(), "What it may of what its account may, such as read:rides"),
+            _column("expires_at", pa.string(), "RFC 3339 time after which it is void", nullable=True),
+            _column("created_at", pa.string(), "RFC 3339 time when it was made"),
+            _column("last_used_at", pa.string(), "RFC 3339 time of a use, right to the hour", nullable=True),
+            _column("revoked_at", pa.string(), "RFC 3339 time since when it is void", nullable=True),
+        ]
+    ),
+    primary_key=("key_id",),
+    personal_columns=("key_id", "user_id", "label", "key_hash"),
+    secret_columns=("key_hash",),
+)
+
 SYSTEM_TABLES: Mapping[str, TableSpec] = {
-    spec.name: spec for spec in (_USERS, _SESSIONS, _AUDIT_LOG, _USER_ACTIONS, _GRANTS)
+    spec.name: spec for spec in (_USERS, _SESSIONS, _AUDIT_LOG, _USER_ACTIONS, _GRANTS, _API_KEYS)
 }
+
+
+def system_table(name: str) -> TableSpec | None:
+    """Return the platform's own table that a name means; None if it means none.
+
+    Letters are folded: some file systems take `Users` for `users`.
+    """
+    return SYSTEM_TABLES.get(name.lower())

@@ -42,15 +42,16 @@ def header_names(record: Record, delimiter: str) -> list[str]:
     """
     values = record.values(delimiter)
     names = [value.text if value.quoted else value.text.strip() for value in values]
-    lowered = [name.lower() for name in names]
+    seen = set[str]()
     for position, name in enumerate(names, 1):
-        if not name or lowered.index(name.lower()) != position - 1:
+        if not name or name.lower() in seen:
             reason = f"repeats the name {name!r}" if name else "has no name"
             raise SourceFormatError(
                 f"Line {record.line}: column {position} {reason}. Name each column once in the header.",
                 line=record.line,
                 position=position,
             )
+        seen.add(name.lower())
     return names
 
 

@@ -2,7 +2,9 @@
 
 Numbers are JSON numbers: integers with all digits, floats in their shortest form. Decimals, dates and times
 are texts; times are RFC 3339 in UTC with no more digits than needed. Binary is base64; NaN and infinities are
-texts. A map with text keys is an object, any other map a list of `[key, value]` pairs.
+texts. A map with text keys is an object, any other map a list of `[key, value]` pairs. What only queries compute is
+text as in `computed`, and not read back. An object holds one value for each name, so columns and fields of one name
+are refused (`distinct`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakehouse_platform.text.computed import computed_texts, is_computed, needs_plain_layout, plain_values
+from lakehouse_platform.text.distinct import require_distinct, require_distinct_fields, require_distinct_names
+
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 # What JSON escapes (RFC 8259 §7), as `_ENCODER` writes it.
@@ -30,7 +35,13 @@ _FIRST_YEAR, _LAST_YEAR = 1, 9999  # others have signs or fewer digits
 
 
 def table_to_json(data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]) -> str:
-    """Return rows as one JSON array, one row per line."""
+    """Return rows as one JSON array, one row per line.
+
+    Raises:
+        InvalidSqlError: Columns have one name.
+    """
+    if isinstance(data, pa.Table):
+        require_distinct(cast("pa.Table", data).schema)
     members = b"".join([json_members(batch) for batch in _batches(data)]).decode()
     return f"[{members[1:]}\n]\n" if members else "[]\n"
 
@@ -48,6 +59,7 @@ def json_members(batch: pa.RecordBatch) -> bytes:
 def row_objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Return rows as objects of JSON-safe values."""
     names = batch.schema.names
+    require_distinct_names(names)
     columns = [json_values(column) for column in batch.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -62,17 +74,28 @@ def json_values(array: pa.Array) -> list[Any]:
 
 
 def time_texts(array: pa.Array) -> pa.Array:
-    """Return times as texts like `2026-02-01T12:00:00Z`, with 0, 3 or 6 decimals, `Z` for a zone."""
-    in_utc = array.cast(pa.timestamp("us", "UTC" if array.type.tz else None))
-    text = _replace("replace_substring", in_utc.cast(pa.string()), " ", "T")
-    text = _replace("replace_substring_regex", text, r"(\.\d{3})000(Z?)$", r"\1\2")
+    """Return times as texts like `2026-02-01T12:00:00Z`, with 0, 3, 6 or 9 decimals, `Z` for a zone."""
+    in_utc = microseconds(array)
+    if in_utc is None:
+        in_utc = array.cast(pa.timestamp(array.type.unit, "UTC" if array.type.tz else None))
+    text = _replace("replace_substring_regex", in_utc.cast(pa.string()), r"^(-?\d+-\d\d-\d\d) ", r"\1T")
+    text = _replace("replace_substring_regex", text, r"(\.(?:\d{3})+?)(?:000)+(Z?)$", r"\1\2")
     return _replace("replace_substring_regex", text, r"\.000(Z?)$", r"\1")
+
+
+def microseconds(times: pa.Array) -> pa.Array | None:
+    """Return times in microseconds, as tables hold them; None if that cannot be, as for some that queries compute."""
+    try:
+        return times.cast(pa.timestamp("us", "UTC" if times.type.tz else None))
+    except pa.ArrowInvalid:
+        return None
 
 
 def _objects(batch: pa.RecordBatch, before: str, after: str) -> bytes:
     """Return one object per row, each between two texts; column by column, 20 times as fast as row by row."""
     names = batch.schema.names
-    if not names or len(set(names)) < len(names):
+    require_distinct_names(names)
+    if not names:
         return "".join([before + _ENCODER.encode(row) + after for row in row_objects(batch)]).encode()
     keys = [_ENCODER.encode(name) + ":" for name in names]
     parts: list[pl.Expr] = []
@@ -125,7 +148,10 @@ def _escaped(column: pa.Array) -> pl.Series:
 
 
 def _time_members(column: pa.Array) -> pl.Series | None:
-    times = _series(column.cast(pa.timestamp("us", "UTC" if column.type.tz else None)))
+    in_utc = microseconds(column)
+    if in_utc is None:
+        return None
+    times = _series(in_utc)
     years = times.dt.year()
     if not years.is_between(_FIRST_YEAR, _LAST_YEAR).all():
         return None
@@ -199,6 +225,7 @@ def _lists(array: pa.Array) -> list[Any]:
 
 
 def _structs(array: pa.Array) -> list[Any]:
+    require_distinct_fields(array.type)
     names = [field.name for field in array.type]
     columns = [json_values(child) for child in array.flatten()]
     rows = zip(*columns, strict=True)
@@ -225,6 +252,9 @@ _CONVERTERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], lis
     (pt.is_binary, _base64),
     (pt.is_large_binary, _base64),
     (pt.is_binary_view, _base64),
+    (pt.is_fixed_size_binary, _base64),
+    (is_computed, computed_texts),
+    (needs_plain_layout, lambda array: json_values(plain_values(array))),
     (pt.is_map, _maps),
     (pt.is_list, _lists),
     (pt.is_large_list, _lists),

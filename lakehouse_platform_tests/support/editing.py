@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakehouse_platform.model.origin import Door, Origin
 from lakehouse_platform.nfs.edits.editor import Clocks, Editor
+from lakehouse_platform.nfs.edits.permits import OWNERS, Permits
 from lakehouse_platform.nfs.edits.view import View
 from lakehouse_platform.nfs.operations import Stable
 from lakehouse_platform.nfs.tree.images import Images, table_key
@@ -117,6 +118,7 @@ class Bench:
     clock: HandClock = field(default_factory=HandClock)
     wakes_itself: bool = False
     quota_bytes: int = 1 << 30
+    permits: Permits = OWNERS
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Running]:
@@ -134,6 +136,7 @@ class Bench:
             clocks=clocks,
             wakes_itself=self.wakes_itself,
             quota_bytes=self.quota_bytes,
+            permits=self.permits,
         )
         try:
             await editor.recover()

@@ -161,3 +161,9 @@ def test_settings_cannot_be_changed_afterwards() -> None:
     config = LakehouseConfig()
     with pytest.raises(ValueError, match="frozen"):
         config.base_path = "/elsewhere"
+
+
+def test_a_list_that_is_no_json_is_told_how_to_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_API_TRUSTED_PROXIES", "10.0.0.1")
+    with pytest.raises(ConfigError, match=r"api_trusted_proxies.*Write a list as JSON"):
+        LakehouseConfig()

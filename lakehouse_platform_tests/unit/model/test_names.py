@@ -30,6 +30,8 @@ def test_plain_names_are_allowed(name: str) -> None:
         "end.",
         "a\n",
         "A" * 129,
+        "_delta_log",
+        "_Delta_Log",
     ],
 )
 def test_names_that_some_reader_stumbles_over_are_refused(name: str) -> None:

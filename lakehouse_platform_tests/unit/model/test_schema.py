@@ -172,3 +172,17 @@ def test_layouts_of_the_same_value_have_the_same_text() -> None:
 def test_nesting_without_end_is_refused_rather_than_followed() -> None:
     with pytest.raises(InvalidSchemaTextError):
         arrow_type("List<" * 10_000 + "Int8" + ">" * 10_000)
+
+
+def test_a_text_with_thousands_of_columns_is_refused() -> None:
+    columns = [f"c{number}:Int64" for number in range(4097)]
+    assert len(Schema.parse(",".join(columns[:-1])).fields) == 4096
+    with pytest.raises(InvalidSchemaTextError, match="4097 columns"):
+        Schema.parse(",".join(columns))
+
+
+def test_a_name_with_nul_is_refused_because_it_would_be_cut_there() -> None:
+    with pytest.raises(InvalidSchemaTextError, match="NUL"):
+        Schema.from_arrow(pa.schema([("a\0b", pa.int64())])).to_arrow()
+    with pytest.raises(InvalidSchemaTextError, match="NUL"):
+        Schema.parse("a\0b:Int64").to_arrow()

@@ -361,3 +361,12 @@ def test_new_values_of_no_one_type_are_refused(values: list[Any]) -> None:
 def test_what_holds_no_rows_is_refused(data: Any) -> None:
     with pytest.raises(InvalidRowsError, match="Rows cannot be taken"):
         hold(data)
+
+
+def test_the_row_of_a_stream_is_counted_from_its_beginning() -> None:
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    batches = [pa.record_batch([pa.array(values, pa.int64())], names=["a"]) for values in ([1, 2], [3, None])]
+    reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    _, conformed = conform_stream(reader, schema, name="t")
+    with pytest.raises(ConstraintViolationError, match="row 4 holds NULL"):
+        list(conformed)

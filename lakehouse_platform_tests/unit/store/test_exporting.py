@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse_platform.errors import InvalidArgumentError, SourceFormatError
+from lakehouse_platform.errors import InvalidArgumentError, InvalidSqlError, SourceFormatError
 from lakehouse_platform.store.exporting import ExportFormat, export
 from lakehouse_platform.store.location import Location
 from lakehouse_platform_tests.support.s3_server import S3Server
@@ -145,3 +145,19 @@ def test_an_export_to_an_object_store_is_whole_or_absent(s3: S3Server) -> None:
     with place.filesystem().open_input_file("t.csv") as file:
         assert file.read() == b'id,s\n1,"a,b"\n2,""\n3,\n'
     assert place.filesystem().get_file_info("broken.csv").type.name == "NotFound"
+
+
+@pytest.mark.parametrize("kind", ExportFormat)
+def test_columns_of_one_name_are_refused_by_what_would_lose_one(tmp_path: Path, kind: ExportFormat) -> None:
+    file = tmp_path / f"t.{kind}"
+    file.write_text("before")
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    if kind in {ExportFormat.CSV, ExportFormat.ARROW}:
+        assert export(twice.to_reader(), file) == 1
+        read = file.read_text() if kind is ExportFormat.CSV else pa.ipc.open_file(file).read_all()
+        assert read == ("a,a\n1,2\n" if kind is ExportFormat.CSV else twice)
+    else:
+        with pytest.raises(InvalidSqlError, match="'a'"):
+            export(twice.to_reader(), file)
+        assert file.read_text() == "before"
+        assert [path.name for path in tmp_path.iterdir()] == [file.name]

@@ -14,7 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakehouse_platform.errors import InvalidTimestampError, TimestampOutOfRangeError, VersionNotFoundError
+from lakehouse_platform.errors import (
+    InvalidTimestampError,
+    TableNotFoundError,
+    TimestampOutOfRangeError,
+    VersionNotFoundError,
+)
 from lakehouse_platform.model.times import from_epoch_ms, to_epoch_ms, to_rfc3339
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform.store.table import Table
@@ -152,3 +157,8 @@ def test_restore_keeps_the_key(store: DeltaStore) -> None:
     keyed.restore(1)
     assert keyed.primary_key() == ("id",)
     assert keyed.scan().to_pylist() == [{"id": 1}]
+
+
+def test_a_table_that_is_missing_was_there_at_no_time(store: DeltaStore) -> None:
+    with pytest.raises(TableNotFoundError):
+        store.read_timestamp("nothing", "2026-01-01T00:00:00Z")

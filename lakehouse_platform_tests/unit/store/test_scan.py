@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
+from lakehouse_platform.errors import InvalidArgumentError
 from lakehouse_platform.store.delta_store import DeltaStore
 
 
@@ -46,3 +48,11 @@ def test_the_rows_of_many_small_files_come_together(store: DeltaStore) -> None:
     assert len(batches) == 1
     assert sorted(row["id"] for row in batches[0].to_pylist()) == list(range(20))
     assert store.scan("t", limit=3).to_arrow().num_rows == 3
+
+
+@pytest.mark.parametrize("limit", [-1, 2**63, 10**30])
+def test_a_limit_that_counts_nothing_is_refused(store: DeltaStore, limit: int) -> None:
+    store.create("limits", pa.schema([("id", pa.int64())])).append([{"id": 1}])
+    with pytest.raises(InvalidArgumentError, match="limit of rows"):
+        store.scan("limits", limit=limit)
+    assert store.scan("limits", limit=2**63 - 1).to_arrow().num_rows == 1

@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakehouse_platform.errors import InvalidSqlError, QueryLimitError, SqlNotAllowedError, TableNotFoundError
 from lakehouse_platform.store import sql_pool
 from lakehouse_platform.store.sql import SqlLimits, SqlResult, run_sql
+from lakehouse_platform.text.json_write import table_to_json
 
 FREE = SqlLimits()
 APART = SqlLimits(memory_mb=256, timeout_seconds=60)
@@ -119,7 +120,7 @@ def test_whatever_is_not_one_reading_statement_is_not_allowed(
         "SELECT * FROM read_parquet('x')",
         "SELECT * FROM information_schema.tables",
         "SELECT * FROM pg_catalog.pg_tables",
-        "SELECT * FROM __base_of_floats",
+        'SELECT * FROM "base of floats"',
         "SHOW ALL",
         "SHOW datafusion.execution.batch_size",
     ],
@@ -408,3 +409,22 @@ def test_secrets_are_not_in_the_list_of_processes(idle_worker: int) -> None:
     command = Path(f"/proc/{idle_worker}/cmdline").read_bytes().split(b"\0")
     assert command[1:3] == [b"-m", b"lakehouse_platform.store.sql_worker"]
     assert not b"".join(command[3:])
+
+
+@pytest.mark.parametrize("limits", [FREE, APART], ids=["here", "apart"])
+def test_a_query_with_columns_of_one_name_gives_arrow_and_no_dictionaries(
+    tables: dict[str, DeltaTable], limits: SqlLimits
+) -> None:
+    result = run_sql("SELECT a.id, b.id FROM t a JOIN t b ON a.id + 1 = b.id WHERE a.id = 7", tables, limits)
+    assert [column.to_pylist() for column in result.to_arrow().columns] == [[7], [8]]
+    for convert in (result.to_pylist, result.to_polars, lambda: table_to_json(result.to_arrow())):
+        with pytest.raises(InvalidSqlError, match=r"'id'.* AS"):
+            convert()
+
+
+def test_a_name_that_is_given_twice_in_one_list_is_refused_by_the_planner(
+    tables: dict[str, DeltaTable],
+) -> None:
+    for text in ("SELECT 1 AS a, 2 AS a", "SELECT id, id FROM t", "SELECT *, id FROM t"):
+        with pytest.raises(InvalidSqlError, match="AS"):
+            run_sql(text, tables, FREE)

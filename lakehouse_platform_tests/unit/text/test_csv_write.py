@@ -47,3 +47,8 @@ def test_header_names_are_quoted_where_a_reader_would_change_them() -> None:
     schema = pa.schema([(name, pa.int8()) for name in ("id", "a,b", " x", 'q"q')])
 
     assert csv_header(schema) == b'id,"a,b"," x","q""q"\n'
+
+
+def test_columns_of_one_name_are_all_written() -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"])
+    assert csv_header(batch.schema) + csv_rows(batch) == b"a,a\n1,x\n"
