@@ -16,10 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse_platform.audit.chain import Chained, extend
+from lakehouse_platform.audit.chain import Chained, Head, extend
 from lakehouse_platform.audit.entries import Recorded
-from lakehouse_platform.audit.heads import RememberedHead, find_head, head_metadata
-from lakehouse_platform.errors import CommitConflictError
+from lakehouse_platform.audit.heads import RememberedHead, find_head, has_entry, head_metadata
+from lakehouse_platform.errors import CommitConflictError, StorageIoError
 from lakehouse_platform.model.actions import BILLABLE, Outcome
 from lakehouse_platform.store.commit import AppTransaction
 from lakehouse_platform.store.delta_store import DeltaStore
@@ -87,15 +87,26 @@ class Delivery:
     def _append_chained(
         self, table: Table, version: int, missing: Sequence[Recorded], transaction: AppTransaction
     ) -> None:
-        chained = extend(find_head(table, version), missing)
+        known, head = self._known(), find_head(table, version)
+        chained = extend(head, missing)
         made = table.append(
             _rows(AUDIT_LOG, map(_audit_row, chained)),
             transaction=transaction,
             expected_version=version,
             metadata=head_metadata(chained[-1].head),
         )
+        # What was remembered before this commit was in the log before it, whoever wrote it. Without this a later end
+        # would take its place, and nobody could tell any more that the log was cut off.
+        if known is not None and known != head and not has_entry(table, made, known):
+            self.remembered.keep_lost(known)
         # Not the end computed here: after an answer that was lost, these entries may stand elsewhere in the chain.
         self.remembered.keep(find_head(table, made))
+
+    def _known(self) -> Head | None:
+        try:
+            return self.remembered.read()
+        except StorageIoError:
+            return None  # A damaged file is told when the new end is kept; it must not hold up the log.
 
     def _table(self, name: str) -> Table:
         table = self.store.table(name)

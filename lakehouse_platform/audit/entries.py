@@ -7,7 +7,7 @@ import math
 import secrets
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -16,9 +16,12 @@ from lakehouse_platform.model.actions import ActionType, Outcome
 from lakehouse_platform.model.origin import Door
 
 # Enough for a sentence with names in it, and little enough that an entry costs no more than a page.
-_LONGEST = {"user_id": 128, "details": 4096, "resource": 512, "ip_address": 64, "request_id": 128}
+MOST_DETAILS = 4096
+_LONGEST = {"user_id": 128, "details": MOST_DETAILS, "resource": 512, "ip_address": 64, "request_id": 128}
 _LARGEST_COUNT = 2**63 - 1  # what the table's column holds
 _SALT_BYTES = 16
+# Made once: with other than the default options `json.dumps` makes one at each call.
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,9 @@ class AuditEntry:
         _check_numbers(self.row_count, self.duration_ms)
 
 
+_FIELDS = tuple(one.name for one in fields(AuditEntry))
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """An entry with what the audit log adds when it takes it.
@@ -86,13 +92,9 @@ class Recorded:
 
     def to_bytes(self) -> bytes:
         """Return the bytes that the journal keeps."""
-        facts = {
-            **asdict(self.entry),
-            "audit_id": self.audit_id,
-            "timestamp": self.timestamp,
-            "salt": self.salt,
-        }
-        return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
+        facts: dict[str, Any] = {name: getattr(self.entry, name) for name in _FIELDS}
+        own = {"audit_id": self.audit_id, "timestamp": self.timestamp, "salt": self.salt}
+        return _to_json(facts | own).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Recorded:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from lakehouse_platform.audit.segments import Segment, encode_record
+from lakehouse_platform.audit.segments import PRIVATE, Segment, encode_record
 from lakehouse_platform.audit.writers import WriterLock
 from lakehouse_platform.errors import AuditWriteFailedError, StorageIoError
 
@@ -115,6 +115,30 @@ class Journal:
                 "This process was forked from the one that opened the audit log: open a new one here."
             )
 
+    def check_writable(self) -> None:
+        """Make sure that a record could be written now: there is room, and the disk takes and keeps bytes.
+
+        Raises:
+            AuditWriteFailedError: It could not.
+        """
+        self.check_owner()
+        with self._changed:
+            if self._is_closed or self._bytes >= self._capacity:
+                raise AuditWriteFailedError(
+                    "The audit log is closed, or full of entries that wait for their table."
+                )
+        probe = self._directory / f"{self.writer}.probe"
+        try:
+            file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+            try:
+                os.write(file, b"\0")
+                os.fsync(file)
+            finally:
+                os.close(file)
+                probe.unlink(missing_ok=True)
+        except OSError as error:
+            raise _refused(self._directory, error) from error
+
     @property
     def last(self) -> int:
         """Index of the newest record on the disk; without one, what the count begins after."""
@@ -155,7 +179,9 @@ class Journal:
             self._changed.wait_for(lambda: not self._is_writing and not self._queue)
             self._seal()
             if not self._waiting:
-                self._lock.set_free(self._last)
+                # A full disk costs the name, which is then given up, and must not hide what else went wrong.
+                with suppress(OSError):
+                    self._lock.set_free(self._last)
             self._lock.close()
 
     def _await_room(self, size: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
@@ -43,7 +42,7 @@ class AuditLog:
         state_dir: Path,
         *,
         interval_s: float = 1.0,
-        batch_entries: int = 5_000,
+        batch_entries: int = 20_000,
         capacity_mb: int = 64,
         room_timeout_s: float = 30.0,
         now: Callable[[], datetime] = utc_now,
@@ -74,7 +73,8 @@ class AuditLog:
             interval_s=interval_s,
             batch_entries=batch_entries,
         )
-        self._submitted: deque[_Submitted] = deque()
+        self._submitting = threading.Lock()
+        self._submitted: list[_Submitted] = []
         self._free = threading.BoundedSemaphore(_MOST_SUBMITTED)
         self._writer = ThreadPoolExecutor(1, "lakehouse-audit-submit")
 
@@ -106,18 +106,34 @@ class AuditLog:
         """
         self._journal.check_owner()
         submitted = (take(entry, self._now), Future[str]())
+        # An entry cannot be taken back, and a promise that was taken back would leave all others unanswered.
+        submitted[1].set_running_or_notify_cancel()
         self._free.acquire()
-        self._submitted.append(submitted)
-        try:
-            self._writer.submit(self._append_submitted)
-        except RuntimeError as error:
-            if submitted in self._submitted:
-                self._submitted.remove(submitted)
+        with self._submitting:
+            try:
+                # One task takes along all that is submitted until it has begun.
+                if not self._submitted:
+                    self._writer.submit(self._append_submitted)
+            except RuntimeError as error:
                 self._free.release()
                 raise AuditWriteFailedError(
                     "The audit log is closed: open a new one to record entries."
                 ) from error
+            self._submitted.append(submitted)
         return submitted[1]
+
+    @property
+    def waiting_count(self) -> int:
+        """How many acknowledged entries wait for the table."""
+        return self._journal.waiting_count
+
+    def check_writable(self) -> None:
+        """Make sure that an entry could be recorded now, without recording one.
+
+        Raises:
+            AuditWriteFailedError: It could not.
+        """
+        self._journal.check_writable()
 
     def flush(self) -> None:
         """Return when the tables have everything acknowledged before this call, and what dead writers left.
@@ -157,9 +173,10 @@ class AuditLog:
 
     def _append_submitted(self) -> None:
         """Make all durable that were submitted meanwhile, with one sync."""
-        taken: list[_Submitted] = []
-        while self._submitted:
-            taken.append(self._submitted.popleft())
+        with self._submitting:
+            taken, self._submitted = self._submitted, []
+        if not taken:
+            return
         try:
             self._append([recorded for recorded, _ in taken])
         except Exception as error:  # noqa: BLE001 - every promise is answered, whatever it was
@@ -168,5 +185,4 @@ class AuditLog:
         else:
             for recorded, promise in taken:
                 promise.set_result(recorded.audit_id)
-        for _ in taken:
-            self._free.release()
+        self._free.release(len(taken))

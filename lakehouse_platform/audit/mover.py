@@ -154,14 +154,19 @@ class Mover:
         if lock is None:
             return
         try:
+            last = 0
             for records in _batches(lock.records(), self._batch_entries):
                 self._delivery.deliver(writer, _decoded(records, self._directory))
+                last = records[-1][0]
             count = lock.count()
-            if count is None:
+            if count is None and not last:
                 lock.discard()
+            elif count is None:
+                # A table remembers every name for good: the next writer takes this one.
+                lock.set_free(last)
             elif lock.segments():
                 # A power failure brought back what was deleted.
-                lock.set_free(count)
+                lock.set_free(max(count, last))
         finally:
             lock.close()
 

@@ -109,7 +109,13 @@ def _instant(moment: Moment) -> datetime:
         raise InvalidTimestampError(
             f"{moment} has no time zone: make it aware, for example with tzinfo=UTC.", timestamp=str(moment)
         )
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidTimestampError(
+            f"{moment} is in UTC before the year 1 or after 9999: leave the time out for no bound.",
+            timestamp=str(moment),
+        ) from error
 
 
 def _day(day: Moment) -> date:

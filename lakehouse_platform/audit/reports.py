@@ -175,7 +175,9 @@ def billing_summary(table: Table, user_id: str, start: str, end: str) -> Billing
         rows += pc.call_function("sum", [batch.column("row_count")]).as_py() or 0
         for item in pc.call_function("value_counts", [batch.column("action")]).to_pylist():
             counts[item["values"]] = counts.get(item["values"], 0) + item["counts"]
-    return BillingSummary(user_id, start, end, sum(counts.values()), rows, dict(sorted(counts.items())))
+    return BillingSummary(
+        user_id, str(start), str(end), sum(counts.values()), rows, dict(sorted(counts.items()))
+    )
 
 
 def _first(table: Table, conditions: Iterable[str], most: int, order: str) -> list[dict[str, Any]]:
@@ -215,6 +217,6 @@ def _number(value: int) -> str:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
         raise InvalidArgumentError(f"{value!r} cannot be looked for: give a text.")
     return literal(str(value), pa.string())

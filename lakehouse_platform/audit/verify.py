@@ -8,7 +8,7 @@ file's statistics lie about it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -94,17 +94,20 @@ class Verification:
         return not self.problems
 
 
-def verify(table: Table, head: Head | None = None, *, window: int = _WINDOW) -> Verification:
+def verify(
+    table: Table, head: Head | None = None, lost: Sequence[Head] = (), *, window: int = _WINDOW
+) -> Verification:
     """Read the audit log at its newest version and return what is wrong with it.
 
     Args:
         table: The audit log.
         head: An entry that the log must hold, from outside the table: where the chain ended at some time before.
+        lost: Further such entries, from before the log was seen to go on without them.
         window: How many entries are in memory at once.
     """
     version = table.version()
     count = _count(table, version, window)
-    walk = _Walk(head)
+    walk = _Walk(head, lost)
     for number in sorted(count.windows):
         first = number * window
         rows = _rows(table, version, first, first + window)
@@ -150,12 +153,13 @@ def _rows(table: Table, version: int, first: int, end: int) -> pa.Table:
 class _Walk:
     """Goes along the chain and gathers what is wrong."""
 
-    def __init__(self, remembered: Head | None) -> None:
+    def __init__(self, remembered: Head | None, lost: Sequence[Head]) -> None:
         self.erased = 0
         self.last = GENESIS
         # The hash that the last row should have had: if that row alone was changed, the next one still fits this.
         self._should_be: bytes | None = GENESIS.hash
         self._remembered = remembered
+        self._lost = set(lost)
         self._problems: list[Problem] = []
 
     def problem(self, sequence: int, kind: ProblemKind, message: str) -> None:
@@ -189,6 +193,7 @@ class _Walk:
             )
         self.last = Head(sequence, _from_hex(row["entry_hash"]))
         self._check_remembered()
+        self._lost.discard(self.last)
 
     def end(self, told: Head | None) -> None:
         """Compare the end with what the newest commit tells and what is remembered elsewhere."""
@@ -201,6 +206,12 @@ class _Walk:
                 ProblemKind.CUT,
                 f"{gone} entries at the end are gone: {witness} knows the log up to entry {head.sequence}.",
             )
+        for lost in self._lost:
+            message = (
+                f"This machine knew another entry {lost.sequence}: the log was cut off before it or replaced, and then "
+                "went on."
+            )
+            self.problem(lost.sequence, ProblemKind.CUT, message)
         if told is not None and told.sequence <= self.last.sequence and told != self.last:
             self.problem(
                 self.last.sequence,

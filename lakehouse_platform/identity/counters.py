@@ -9,17 +9,16 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from lakehouse_platform.errors import StorageIoError, StorageUnavailableError
+from lakehouse_platform.identity.closing import Closing
 from lakehouse_platform.private_files import private_directory, reported
 
 # How long a transaction waits for those of other processes, each of which takes well under a millisecond.
 _BUSY_SECONDS = 5.0
 
 
-class CounterFile:
+class CounterFile(Closing):
     """An open file of counters. Safe to share between threads; never to be taken through a fork."""
 
     def __init__(self, path: Path, schema: str) -> None:
@@ -69,14 +68,6 @@ class CounterFile:
         """Close the file."""
         with self._lock:
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @contextmanager
     def _explained(self) -> Generator[None]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from sqlite3 import Connection
-from types import MappingProxyType, TracebackType
-from typing import Self
+from types import MappingProxyType
 
 from lakehouse_platform.errors import InvalidArgumentError, RateLimitedError
+from lakehouse_platform.identity.closing import Closing
 from lakehouse_platform.identity.counters import CounterFile
 from lakehouse_platform.model.actors import SubscriptionTier
 from lakehouse_platform.model.times import to_epoch_ms
@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS overrides (
 """
 _MINUTE = 60
 _DAY = 24 * 60 * 60
+# What SQLite's column holds.
+_LARGEST = 2**63 - 1
 _NAMES: Mapping[int, str] = {_MINUTE: "minute", _DAY: "day"}
 
 
@@ -69,7 +71,7 @@ class Usage:
     day: int
 
 
-class Limits:
+class Limits(Closing):
     """Counts requests. Safe to share between threads; other processes with the same directory count along."""
 
     def __init__(self, state_dir: Path, quotas: Mapping[SubscriptionTier, Quota] = QUOTAS) -> None:
@@ -118,12 +120,12 @@ class Limits:
         """Give a user limits of their own in place of the tier's; None is no limit.
 
         Raises:
-            InvalidArgumentError: A limit is below 0.
+            InvalidArgumentError: A limit is no whole number from 0.
         """
         for limit in (per_minute, per_day):
-            if limit is not None and limit < 0:
+            if limit is not None and (type(limit) is not int or not 0 <= limit <= _LARGEST):
                 raise InvalidArgumentError(
-                    f"A limit is 0 or more, or None for no limit; not {limit}.", limit=limit
+                    f"A limit is a whole number from 0 to {_LARGEST}, or None for no limit; not {limit!r}."
                 )
         with self._file.transaction() as connection:
             connection.execute("REPLACE INTO overrides VALUES (?, ?, ?)", (user_id, per_minute, per_day))
@@ -141,14 +143,6 @@ class Limits:
     def close(self) -> None:
         """Close the counters."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _usage(self, connection: Connection, user_id: str, tier: SubscriptionTier, second: int) -> Usage:
         own = connection.execute(

@@ -7,7 +7,10 @@ import re
 import unicodedata
 
 from lakehouse_platform.errors import InvalidNameError
+from lakehouse_platform.model.actors import ANONYMOUS, OWNER
 
+# Their entries in the audit log must not be taken for an account's.
+_RESERVED = frozenset({OWNER.id, ANONYMOUS.id})
 _USERNAME = re.compile(r"[A-Za-z0-9._-]{3,64}")
 # RFC 5321 §4.5.3.1: the part before the @ has at most 64 octets, the whole path 256 with its angle brackets.
 _MOST_LOCAL_BYTES = 64
@@ -32,6 +35,18 @@ def check_username(text: str) -> str:
     return name
 
 
+def check_new_username(text: str) -> str:
+    """Return the user name of an account that is to be made, as it is kept.
+
+    Raises:
+        InvalidNameError: It is no user name, or is what the audit log calls those who have no account.
+    """
+    name = check_username(text)
+    if name.lower() in _RESERVED:
+        raise InvalidNameError(f"Nobody can have the user name {name!r}: choose another one.")
+    return name
+
+
 def normal_email(text: str) -> str:
     """Return an e-mail address as it is kept: trimmed, in NFC, its domain in lower-case ASCII (IDNA).
 
@@ -52,12 +67,15 @@ def normal_email(text: str) -> str:
 
 
 def email_key(text: str) -> str:
-    """Return what is equal for equal e-mail addresses, and tells none; capitals make no difference.
+    """Return what is equal for equal e-mail addresses, and tells none.
+
+    Neither capitals make a difference nor other forms of the same letters, such as wide ones, which nobody tells apart.
 
     Raises:
         InvalidNameError: It is no address of the form name@domain.
     """
-    return _digest("email", unicodedata.normalize("NFC", normal_email(text).lower()))
+    folded = unicodedata.normalize("NFKC", normal_email(text)).lower()
+    return _digest("email", unicodedata.normalize("NFKC", folded))
 
 
 def username_key(text: str) -> str:

@@ -8,25 +8,14 @@ from enum import StrEnum, auto
 
 from lakehouse_platform.model.actions import ActionType
 from lakehouse_platform.model.actors import Actor, ActorKind, Role
-
-
-class Right(StrEnum):
-    """What a grant allows on a table; each includes those before it."""
-
-    READ = auto()
-    WRITE = auto()
-    MAINTAIN = auto()
-
-    def includes(self, other: Right) -> bool:
-        """Tell whether who has this right has the other one too."""
-        order = list(Right)
-        return order.index(self) >= order.index(other)
+from lakehouse_platform.model.rights import Right
 
 
 class Permission(StrEnum):
     """A kind of operation that somebody may do or not."""
 
     # Tables.
+    LIST_TABLES = auto()
     READ_TABLE = auto()
     RUN_SQL = auto()
     EXPORT_TABLE = auto()
@@ -43,6 +32,7 @@ class Permission(StrEnum):
     LOGOUT = auto()
     CHANGE_OWN_PASSWORD = auto()
     SEE_OWN_ACCOUNT = auto()
+    MOUNT = auto()
     # Other people's accounts.
     BOOTSTRAP = auto()
     SEE_USERS = auto()
@@ -54,6 +44,8 @@ class Permission(StrEnum):
     MANAGE_SESSIONS = auto()
     CHANGE_LIMITS = auto()
     CHANGE_GRANTS = auto()
+    MAKE_SERVICE_ACCOUNT = auto()
+    MANAGE_KEYS = auto()
     # The audit log.
     READ_AUDIT = auto()
     WRITE_AUDIT = auto()
@@ -72,6 +64,7 @@ class Rule:
         is_public: Whether nobody needs to be signed in.
         is_sensitive: Whether the intent must be in the audit log before anything is done.
         is_free: Whether it does not count towards the tier's limit: what keeps an account safe must always work.
+        is_for_people: Whether no API key may, whatever its scopes: with it a key could make itself mightier.
     """
 
     meaning: str
@@ -82,6 +75,7 @@ class Rule:
     is_public: bool = False
     is_sensitive: bool = False
     is_free: bool = False
+    is_for_people: bool = False
 
 
 _ALL = frozenset(Role)
@@ -89,6 +83,9 @@ _ADMINS = frozenset({Role.ADMIN, Role.SUPERADMIN})
 _SUPERADMINS = frozenset({Role.SUPERADMIN})
 
 RULES: Mapping[Permission, Rule] = {
+    Permission.LIST_TABLES: Rule(
+        meaning="see the names of the tables that one may read", roles=_ALL, action=ActionType.CUSTOM
+    ),
     Permission.READ_TABLE: Rule(
         meaning="read a table, also as it was before", roles=_ALL, action=ActionType.DATA_READ, right=Right.READ
     ),
@@ -135,10 +132,13 @@ RULES: Mapping[Permission, Rule] = {
     ),
     Permission.CHANGE_OWN_PASSWORD: Rule(
         meaning="change one's own password", roles=_ALL, action=ActionType.PASSWORD_CHANGE, is_sensitive=True,
-        is_free=True,
+        is_free=True, is_for_people=True,
     ),
     Permission.SEE_OWN_ACCOUNT: Rule(
         meaning="see one's own account, sign-ins and usage", roles=_ALL, action=ActionType.CUSTOM, is_free=True
+    ),
+    Permission.MOUNT: Rule(
+        meaning="mount tables as files", roles=_ALL, action=ActionType.MOUNT, is_for_people=True
     ),
     Permission.BOOTSTRAP: Rule(
         meaning="make the first superadmin, while there is none", roles=frozenset(),
@@ -175,6 +175,14 @@ RULES: Mapping[Permission, Rule] = {
         meaning="grant and revoke rights on tables", roles=_ADMINS, action=ActionType.GRANT_CHANGED,
         is_sensitive=True,
     ),
+    Permission.MAKE_SERVICE_ACCOUNT: Rule(
+        meaning="make an account for a program", roles=_ADMINS, action=ActionType.ADMIN_ACTION, is_sensitive=True,
+        is_for_people=True,
+    ),
+    Permission.MANAGE_KEYS: Rule(
+        meaning="make and revoke API keys", roles=_ADMINS, action=ActionType.API_KEY_CREATED, is_sensitive=True,
+        is_for_people=True,
+    ),
     Permission.READ_AUDIT: Rule(
         meaning="read, verify and bill from the audit log", roles=_ADMINS, action=ActionType.ADMIN_ACTION
     ),
@@ -193,13 +201,22 @@ def allows(actor: Actor, permission: Permission, grant: Right | None = None) -> 
     Args:
         actor: Who asks.
         permission: What for.
-        grant: The right that the actor has on the table that it concerns; None for no right, or no table.
+        grant: The right that the actor has on the table that it concerns, as `Grants.right_of` tells it: narrowed
+            to the scopes of an API key; None for no right, or no table.
     """
     if actor.kind is ActorKind.OWNER:
         return True
     rule = RULES[permission]
     if actor.kind is ActorKind.ANONYMOUS:
         return rule.is_public
-    if actor.role not in rule.roles:
+    if actor.role not in rule.roles or not _is_in_scope(actor, rule):
         return False
     return rule.right is None or (grant is not None and grant.includes(rule.right))
+
+
+def _is_in_scope(actor: Actor, rule: Rule) -> bool:
+    """Tell whether an API key may ask for it at all; what it may on which table is in the right."""
+    if actor.kind is ActorKind.SERVICE and (actor.scopes is None or rule.is_for_people):
+        return False
+    is_administration = Role.USER not in rule.roles
+    return not is_administration or actor.scopes is None or actor.scopes.administration

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypeAlias
@@ -117,7 +117,16 @@ class Opened:
 class Sessions:
     """The sign-ins of a lakehouse. Safe to share between threads."""
 
-    def __init__(self, store: DeltaStore) -> None:
+    def __init__(
+        self, store: DeltaStore, *, ending: Callable[[Mapping[str, datetime]], None] = lambda times: None
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            store: The lakehouse.
+            ending: Called before sessions are deleted, with when those users signed in by their ids.
+        """
+        self._ending = ending
         self._table = store.table(TABLE)
         self._tries = store.config.commit_retries + 1
         self._mirror: Mirror[SessionRecord] = Mirror(
@@ -174,13 +183,22 @@ class Sessions:
         found = self._mirror.look().find(_BY_USER, user_id)
         return sorted((one for one in found if _live(one, now)), key=lambda one: one.created_at, reverse=True)
 
-    def refresh(self, refresh_token: str, issue: Callable[[SessionRecord], Issued], now: datetime) -> Opened:
+    def refresh(
+        self,
+        refresh_token: str,
+        issue: Callable[[SessionRecord], Issued],
+        now: datetime,
+        *,
+        learn: Callable[[str], None] = lambda user_id: None,
+    ) -> Opened:
         """Renew a session in one commit: both tokens are replaced, the old ones are void.
 
         Args:
             refresh_token: The refresh token that counts.
             issue: Makes the new access token; what it raises ends the renewal.
             now: The time that counts.
+            learn: Is told the id of the user whose session it is, also if it is not renewed: the audit log must know,
+                and who shows an old token must not.
 
         Raises:
             TokenInvalidError: It is no refresh token, or its session has ended.
@@ -194,13 +212,13 @@ class Sessions:
             session = seen.records.get(session_id)
             if session is None or session.refresh_hash is None:
                 raise _ended()
+            learn(session.user_id)
             if not hmac.compare_digest(session.refresh_hash, _digest(refresh_token)):
                 # Not bound to what was seen: sign-ins at the same time must not hold this up.
-                if self._delete([session_id]) == 0:
+                if self._delete([session]) == 0:
                     raise _ended()
                 raise TokenReuseError(
                     "This refresh token was used before and may be stolen: its session was ended. Sign in again.",
-                    user_id=session.user_id,
                     session_id=session_id,
                 )
             if session.refresh_expires_at is None or now >= session.refresh_expires_at:
@@ -213,7 +231,7 @@ class Sessions:
         """End a session in one commit and return it; None, and no commit, if there is none."""
         session = self._mirror.newest().records.get(session_id)
         if session is not None:
-            self._delete([session_id])
+            self._delete([session])
         return session
 
     def revoke_all(self, user_id: str, *, keep: str | None = None) -> _Records:
@@ -228,14 +246,14 @@ class Sessions:
             ended = [one for one in seen.find(_BY_USER, user_id) if one.session_id != keep]
             if ended:
                 # Right behind what was seen: no session that began meanwhile escapes.
-                self._delete([one.session_id for one in ended], expected_version=seen.version)
+                self._delete(ended, expected_version=seen.version)
             return ended
 
         return swapped(self._mirror, attempt, tries=self._tries)
 
     def clean_up(self, now: datetime) -> int:
         """Delete the sessions that have ended by time, in one commit, and return how many they were."""
-        ended = [key for key, one in self._mirror.newest().records.items() if _live(one, now) is None]
+        ended = [one for one in self._mirror.newest().records.values() if _live(one, now) is None]
         return self._delete(ended) if ended else 0
 
     def _renew(self, session: SessionRecord, issued: Issued, now: datetime, version: int) -> Opened:
@@ -246,9 +264,13 @@ class Sessions:
         )
         return Opened(SessionRecord.from_row(_row(session) | columns), issued.token, refresh)
 
-    def _delete(self, session_ids: list[str], *, expected_version: int | None = None) -> int:
+    def _delete(self, ended: _Records, *, expected_version: int | None = None) -> int:
+        times: dict[str, datetime] = {}
+        for one in ended:
+            times[one.user_id] = max(one.created_at, times.get(one.user_id, one.created_at))
+        self._ending(times)
         # A merge, not a delete: the log keeps the text of a delete's predicate, and ids are personal data.
-        rows = [{"session_id": session_id, "_op": "DELETE"} for session_id in session_ids]
+        rows = [{"session_id": one.session_id, "_op": "DELETE"} for one in ended]
         return self._table.merge(rows, expected_version=expected_version).rows_deleted
 
 

@@ -1,4 +1,4 @@
-"""Waits after failed sign-ins, for each name and each address: guessing gets slower and slower.
+"""Waits after failed sign-ins, for each name and address: guessing gets slower and slower; and limits registrations.
 
 The rules are functions of what was counted and a time. An attempt counts as failed from its beginning until it is told
 to have succeeded: so many at once get no further than as many one after another, and one that crashes stays counted.
@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from sqlite3 import Connection
-from types import TracebackType
-from typing import Self
 
-from lakehouse_platform.errors import LoginThrottledError
+from lakehouse_platform.errors import LoginThrottledError, RateLimitedError
+from lakehouse_platform.identity.closing import Closing
 from lakehouse_platform.identity.counters import CounterFile
 from lakehouse_platform.identity.names import login_key
 from lakehouse_platform.model.times import to_epoch_ms
@@ -30,7 +29,8 @@ CREATE TABLE IF NOT EXISTS failures (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS failures_by_time ON failures (last_ms)
 """
-_NAME, _ADDRESS = "name", "address"
+_NAME, _ADDRESS, _REGISTRATION = "name", "address", "registration"
+_HOUR_MS = 60 * 60 * 1_000
 # Rows that are forgotten anyway are removed a few at each attempt, so that invented names do not fill the disk.
 _SWEPT = 20
 
@@ -64,8 +64,8 @@ class Failures:
     """What is counted for one name or address.
 
     Attributes:
-        count: Failures in a row.
-        last_ms: When the last one was, in milliseconds since 1970.
+        count: Failures in a row; or registrations in an hour.
+        last_ms: When the last one was, in milliseconds since 1970; of registrations, when the hour began.
     """
 
     count: int
@@ -92,23 +92,27 @@ def _is_forgotten(rule: Rule, failures: Failures, now_ms: int) -> bool:
 
 
 # Many people may share an address, so it is forgotten sooner.
-RULES: Mapping[str, Rule] = {_NAME: Rule(), _ADDRESS: Rule(forget_ms=60 * 60 * 1_000)}
+RULES: Mapping[str, Rule] = {_NAME: Rule(), _ADDRESS: Rule(forget_ms=_HOUR_MS)}
 
 
-class Throttle:
+class Throttle(Closing):
     """Counts failed sign-ins. Safe to share between threads; processes with the same directory count along."""
 
-    def __init__(self, state_dir: Path, rules: Mapping[str, Rule] = RULES) -> None:
+    def __init__(
+        self, state_dir: Path, rules: Mapping[str, Rule] = RULES, *, registrations_per_hour: int = 10
+    ) -> None:
         """Open the counters.
 
         Args:
             state_dir: Private directory on the local disk.
             rules: The rules for `name` and `address`.
+            registrations_per_hour: Attempts to register that one address may make in an hour.
 
         Raises:
             StoragePermissionError, StorageIoError, StorageUnavailableError: The directory cannot be used.
         """
         self._rules = rules
+        self._registrations_per_hour = registrations_per_hour
         self._file = CounterFile(state_dir / _FILE, _SCHEMA)
 
     def begin(self, login: str, ip_address: str | None, now: datetime) -> None:
@@ -147,17 +151,39 @@ class Throttle:
         """Forget the failures under a name, as an administrator may."""
         self.succeeded(login, None)
 
+    def registration(self, ip_address: str | None, now: datetime) -> None:
+        """Let an attempt to register begin, and count it: each one hashes a password, and can tell who is known here.
+
+        An hour begins with the first attempt. One that is refused is not counted; without an address none is.
+
+        Raises:
+            RateLimitedError: There were too many from this address: try again in `retry_after` seconds.
+            StorageUnavailableError, StorageIoError: The counters cannot be used.
+        """
+        if ip_address is None:
+            return
+        key, now_ms = _address_key(ip_address), to_epoch_ms(now)
+        with self._file.transaction() as connection:
+            found = _found(connection, _REGISTRATION, key)
+            # After a clock was set back, the hour begins anew.
+            hour = found if found and 0 <= now_ms - found.last_ms < _HOUR_MS else Failures(0, now_ms)
+            if hour.count >= self._registrations_per_hour:
+                raise self._too_many_registrations(hour.last_ms + _HOUR_MS - now_ms)
+            _keep(connection, _REGISTRATION, key, Failures(hour.count + 1, hour.last_ms), hour)
+            self._sweep(connection, now_ms)
+
     def close(self) -> None:
         """Close the counters."""
         self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def _too_many_registrations(self, wait_ms: int) -> RateLimitedError:
+        seconds = -(-wait_ms // 1_000)
+        return RateLimitedError(
+            f"Too many accounts were asked for from this address: try again in {seconds} s.",
+            retry_after=seconds,
+            limit=self._registrations_per_hour,
+            window="hour",
+        )
 
     def _sweep(self, connection: Connection, now_ms: int) -> None:
         longest = max(rule.forget_ms for rule in self._rules.values())
@@ -171,13 +197,21 @@ def _keys(login: str, ip_address: str | None) -> dict[str, str]:
     # Only digests: the file tells nobody who tried to sign in from where, unless they know whom to look for.
     keys = {_NAME: login_key(login)}
     if ip_address is not None:
-        network = f"address\0{_network(ip_address)}"
-        keys[_ADDRESS] = hashlib.sha256(network.encode("utf-8", "replace")).hexdigest()
+        keys[_ADDRESS] = _address_key(ip_address)
     return keys
 
 
-def _network(ip_address: str) -> str:
-    """Return what one customer has: an IPv4 address, or the first 64 bits of an IPv6 address (RFC 6177)."""
+def _address_key(ip_address: str) -> str:
+    network = f"address\0{network_of(ip_address)}"
+    return hashlib.sha256(network.encode("utf-8", "replace")).hexdigest()
+
+
+def network_of(ip_address: str) -> str:
+    """Return what one customer has: an IPv4 address, or the first 64 bits of an IPv6 address (RFC 6177).
+
+    Args:
+        ip_address: The address; what is none is returned as it is.
+    """
     try:
         address = ipaddress.ip_address(ip_address.strip())
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from lakehouse_platform.errors import (
@@ -14,14 +14,17 @@ from lakehouse_platform.errors import (
     UserNotFoundError,
 )
 from lakehouse_platform.identity.mirror import Mirror, Row, Seen, readable
-from lakehouse_platform.identity.names import check_username, email_key, normal_email, username_key
+from lakehouse_platform.identity.names import check_new_username, email_key, normal_email, username_key
 from lakehouse_platform.identity.swapping import swapped
-from lakehouse_platform.model.actors import AccountStatus, Role, SubscriptionTier
+from lakehouse_platform.model.actors import AccountStatus, Role, SubscriptionTier, member_of
 from lakehouse_platform.model.times import parse_rfc3339, to_rfc3339
 from lakehouse_platform.store.delta_store import DeltaStore
 
 TABLE = "users"
-_BY_EMAIL, _BY_NAME, _BY_STATUS = "email", "username", "status"
+# An account is asked when it was used last, not to the minute, and each time that is kept is a commit.
+_SIGN_IN_STEP = timedelta(hours=1)
+_BY_EMAIL, _BY_NAME, _BY_STATUS, _BY_KIND = "email", "username", "status", "kind"
+_SERVICE = "service"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +41,9 @@ class UserRecord:
         status: Whether it can sign in.
         created_at: When it was registered.
         updated_at: When it was last changed.
-        last_login_at: When it last signed in.
+        last_login_at: About when it last signed in: sign-ins that have not ended may be later.
         approved_at: When it was approved.
+        is_service: Whether it is a program's: with API keys, and no password that anybody could know.
     """
 
     user_id: str
@@ -53,6 +57,7 @@ class UserRecord:
     updated_at: datetime
     last_login_at: datetime | None = None
     approved_at: datetime | None = None
+    is_service: bool = False
 
     @property
     def is_active(self) -> bool:
@@ -81,6 +86,7 @@ class UserRecord:
                 updated_at=parse_rfc3339(row["updated_at"]),
                 last_login_at=_time(row.get("last_login_at")),
                 approved_at=_time(row.get("approved_at")),
+                is_service=bool(row.get("is_service")),
             )
 
     def to_row(self) -> dict[str, Any]:
@@ -90,12 +96,13 @@ class UserRecord:
             "username": self.username,
             "email": self.email,
             "password_hash": self.password_hash,
-            "role": self.role.value,
-            "subscription_tier": self.tier.value,
+            "role": member_of(Role, self.role).value,
+            "subscription_tier": member_of(SubscriptionTier, self.tier).value,
             "created_at": to_rfc3339(self.created_at),
             "updated_at": to_rfc3339(self.updated_at),
             "last_login_at": _text(self.last_login_at),
             "approved_at": _text(self.approved_at),
+            "is_service": self.is_service,
             "email_key": email_key(self.email),
             "username_key": username_key(self.username),
             **_status_columns(self.status),
@@ -141,6 +148,7 @@ class Users:
                 _BY_EMAIL: lambda entry: entry.email_key,
                 _BY_NAME: lambda entry: entry.username_key,
                 _BY_STATUS: lambda entry: entry.record.status,
+                _BY_KIND: lambda entry: _SERVICE if entry.record.is_service else None,
             },
         )
 
@@ -161,7 +169,7 @@ class Users:
         """
         kept = UserRecord.from_row(
             record.to_row()
-            | {"username": check_username(record.username), "email": normal_email(record.email)}
+            | {"username": check_new_username(record.username), "email": normal_email(record.email)}
         )
         entry = _entry(row := kept.to_row())
 
@@ -200,12 +208,18 @@ class Users:
             (entry.record for entry in waiting), key=lambda record: (record.created_at, record.user_id)
         )
 
-    def all(self, *, after: str = "", limit: int = 100) -> Page:
+    def services(self) -> list[UserRecord]:
+        """Return the accounts of programs, by name."""
+        found = self._mirror.look().find(_BY_KIND, _SERVICE)
+        return sorted((entry.record for entry in found), key=lambda record: record.username.lower())
+
+    def all(self, *, after: str = "", limit: int = 100, status: AccountStatus | None = None) -> Page:
         """Return a page of all accounts, in the order of their ids.
 
         Args:
             after: The id that the page begins behind; empty for the first one.
             limit: Accounts on the page.
+            status: Only accounts that stand there; None for all.
 
         Raises:
             InvalidArgumentError: The limit is below 1.
@@ -214,9 +228,13 @@ class Users:
             raise InvalidArgumentError(f"A page has at least 1 user, not {limit}.", limit=limit)
         seen = self._mirror.look()
         _require_sound(seen)
-        records = seen.records
-        ids = sorted(user_id for user_id in records if user_id > after)
-        page = [records[user_id].record for user_id in ids[:limit]]
+        records = {user_id: entry.record for user_id, entry in seen.records.items()}
+        ids = sorted(
+            user_id
+            for user_id, record in records.items()
+            if user_id > after and (status is None or record.status is status)
+        )
+        page = [records[user_id] for user_id in ids[:limit]]
         return Page(page, ids[limit - 1] if len(ids) > limit else None)
 
     def count(self) -> int:
@@ -261,8 +279,27 @@ class Users:
 
         return self._swapped(attempt)
 
+    def signed_in(self, times: Mapping[str, datetime]) -> None:
+        """Keep in one commit, or none, when users signed in, where what is kept is an hour older or more.
+
+        Args:
+            times: The times by the users' ids; those of accounts that are gone are left out.
+        """
+        seen = self._mirror.look().records
+        rows = [
+            {"user_id": user_id, "last_login_at": _text(time), "_op": "UPDATE"}
+            for user_id, time in times.items()
+            if user_id in seen and _is_news(seen[user_id].record.last_login_at, time)
+        ]
+        if rows:
+            self._table.merge(rows, ["user_id"])
+
     def _swapped(self, attempt: Callable[[Seen[_Entry]], UserRecord]) -> UserRecord:
         return swapped(self._mirror, attempt, tries=self._tries)
+
+
+def _is_news(kept: datetime | None, time: datetime) -> bool:
+    return kept is None or time - kept >= _SIGN_IN_STEP
 
 
 def _entry(row: Row) -> _Entry:
@@ -318,7 +355,7 @@ def _email_columns(email: Any) -> dict[str, Any]:
 
 
 def _username_columns(username: Any) -> dict[str, Any]:
-    return {"username": check_username(username), "username_key": username_key(username)}
+    return {"username": check_new_username(username), "username_key": username_key(username)}
 
 
 # Fields whose values no other account may have.
@@ -328,8 +365,8 @@ _CHANGEABLE: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "username": _username_columns,
     "email": _email_columns,
     "password_hash": lambda value: {"password_hash": str(value)},
-    "role": lambda value: {"role": Role(value).value},
-    "tier": lambda value: {"subscription_tier": SubscriptionTier(value).value},
+    "role": lambda value: {"role": member_of(Role, value).value},
+    "tier": lambda value: {"subscription_tier": member_of(SubscriptionTier, value).value},
     "status": _status_columns,
     "updated_at": lambda value: {"updated_at": to_rfc3339(value)},
     "last_login_at": lambda value: {"last_login_at": _text(value)},

@@ -17,11 +17,22 @@ _log = logging.getLogger(__name__)
 
 # A checkpoint returns its version, a log clean-up the number of files it removed.
 Result = DeleteResult | OptimizeResult | VacuumResult | int | None
+Act = Callable[[], Result]
+Surround = Callable[[Task, str, Act], Result]
 
 
 def utc_now() -> datetime:
     """Return the present instant."""
     return datetime.now(UTC)
+
+
+def delete_expired(store: DeltaStore, now: datetime) -> DeleteResult:
+    """Delete the sessions past their end."""
+    return store.table(SESSIONS_TABLE).delete(expired_sessions(now))
+
+
+def _at_once(_task: Task, _table: str, act: Act) -> Result:
+    return act()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +112,22 @@ class Upkeep:
     Args:
         store: The lakehouse's tables; its settings hold every threshold.
         clock: Tells the time; aware, in UTC.
+        surround: Is handed each change of a table, to do it and what belongs around it.
+        clean_up_sessions: Deletes the sessions past their end.
     """
 
-    def __init__(self, store: DeltaStore, *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        store: DeltaStore,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        surround: Surround = _at_once,
+        clean_up_sessions: Callable[[DeltaStore, datetime], Result] = delete_expired,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._surround = surround
+        self._clean_up_sessions = clean_up_sessions
 
     def facts(self, table: str) -> TableFacts:
         """Return what the decisions about one table are made from.
@@ -189,13 +211,14 @@ class Upkeep:
             return TableOutcome(table=name, due=due, before=before, error=error)
 
     def _act(self, task: Task, name: str, due: Due, retention_hours: int | None) -> Result:
-        table = self._store.through(self._store.origin.because(due.reason)).table(name)
+        store = self._store.through(self._store.origin.because(due.reason))
+        table = store.table(name)
         actions: Mapping[Task, Callable[[], Result]] = {
-            Task.SESSION_CLEANUP: lambda: table.delete(expired_sessions(self._clock())),
+            Task.SESSION_CLEANUP: lambda: self._clean_up_sessions(store, self._clock()),
             Task.COMPACT: table.compact,
             Task.CHECKPOINT: table.checkpoint,
             Task.Z_ORDER: lambda: table.z_order(due.columns),
             Task.VACUUM: lambda: table.vacuum(retention_hours=retention_hours),
             Task.LOG_CLEANUP: table.clean_up_log,
         }
-        return actions[task]()
+        return self._surround(task, name, actions[task])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
@@ -10,7 +11,7 @@ from lakehouse_platform.audit.delivery import Delivery, Numbered, is_billed
 from lakehouse_platform.audit.entries import AuditEntry, take
 from lakehouse_platform.audit.heads import RememberedHead
 from lakehouse_platform.audit.verify import verify
-from lakehouse_platform.errors import LakehouseError
+from lakehouse_platform.errors import LakehouseError, StorageIoError
 from lakehouse_platform.model.actions import BILLABLE, ActionType, Outcome
 from lakehouse_platform.private_files import private_directory
 from lakehouse_platform.store.delta_store import DeltaStore
@@ -152,3 +153,22 @@ def test_personal_fields_have_no_statistics_in_the_log(delivery: Delivery) -> No
             text = path.read_bytes()
             assert b"SECRET" not in text
             assert recorded.salt.encode() not in text
+
+
+def test_a_damaged_memory_of_the_end_does_not_hold_up_the_log(delivery: Delivery) -> None:
+    entries = numbered(2)
+    delivery.deliver("w", entries[:1])
+    delivery.remembered.path.write_text("?")
+    with pytest.raises(StorageIoError, match="damaged"):
+        delivery.deliver("w", entries)
+    delivery.deliver("w", entries)
+    check_once(delivery.store, entries)
+
+
+def test_nothing_counts_as_lost_when_writers_take_turns(delivery: Delivery) -> None:
+    elsewhere = RememberedHead(private_directory(delivery.remembered.path.parent / "another machine"))
+    other = replace(delivery, remembered=elsewhere)
+    for number in range(3):
+        delivery.deliver(f"here {number}", numbered(2))
+        other.deliver(f"there {number}", numbered(1))
+    assert delivery.remembered.lost() == elsewhere.lost() == []

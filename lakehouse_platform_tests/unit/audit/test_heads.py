@@ -64,3 +64,21 @@ def test_the_end_is_read_from_the_rows_when_too_many_commits_tell_nothing(log: A
         table.set_properties({"delta.checkpointInterval": str(number + 1)})
     assert told_head(table, table.version()) is None
     assert find_head(table, table.version()) == log.remembered.read()
+
+
+def test_what_was_lost_is_remembered_beside_what_comes_after(tmp_path: Path) -> None:
+    remembered = RememberedHead(tmp_path)
+    assert remembered.lost() == []
+    remembered.keep(head(5))
+    for sequence in (3, 5, 3):
+        remembered.keep_lost(head(sequence))
+    assert RememberedHead(tmp_path).lost() == [head(3), head(5)]
+    assert remembered.read() == head(5)
+    assert remembered.lost_path.stat().st_mode & 0o077 == 0
+    with remembered.lost_path.open("a") as file:
+        file.write('{"sequence": 7')
+    assert remembered.lost() == [head(3), head(5)]
+    with remembered.lost_path.open("a") as file:
+        file.write("\n")
+    with pytest.raises(StorageIoError, match="damaged"):
+        remembered.lost()

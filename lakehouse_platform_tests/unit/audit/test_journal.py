@@ -167,6 +167,18 @@ def test_a_disk_that_is_full_from_the_start_leaves_no_empty_segments(tmp_path: P
     assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
 
 
+def test_a_journal_ends_on_a_full_disk_too(tmp_path: Path) -> None:
+    journal = _journal(tmp_path)
+    with file_size_limit(0):
+        with pytest.raises(AuditWriteFailedError):
+            journal.append([b"x"])
+        journal.close()
+    again = _journal(tmp_path)
+    again.append([b"y"])
+    again.close()
+    assert _left_behind(tmp_path, again.writer) == [(again.last, b"y")]
+
+
 def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(StorageIoError, match="cannot be begun"):
         _journal(tmp_path / "absent")
@@ -182,3 +194,32 @@ def test_full_segments_are_followed_by_new_ones_and_deleted_one_by_one(
             journal.append([megabyte])
     assert len(list(tmp_path.glob("*.journal"))) <= 3
     assert [number for number, _ in journal.waiting(50)] == [18, 19, 20]
+
+
+def test_whether_a_record_could_be_written_is_tried_without_writing_one(
+    journal: Journal, tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    journal.check_writable()
+    assert (journal.last, journal.waiting_count) == (0, 0)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_journal_that_could_not_take_a_record_says_so(tmp_path: Path) -> None:
+    full, closed = _journal(tmp_path, capacity=2), _journal(tmp_path)
+    full.append([b"ab"])
+    closed.close()
+    for journal in (full, closed):
+        with pytest.raises(AuditWriteFailedError, match="closed, or full"):
+            journal.check_writable()
+    full.landed(full.last)
+    full.check_writable()
+    full.close()
+
+
+def test_a_full_disk_is_noticed_before_a_record_is_refused(journal: Journal, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    with file_size_limit(0), pytest.raises(AuditWriteFailedError):
+        journal.check_writable()
+    assert sorted(tmp_path.iterdir()) == before
+    journal.check_writable()

@@ -4,7 +4,8 @@ import json
 import os
 import shutil
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,33 @@ def test_a_submitted_entry_is_promised_and_kept(log: AuditLog) -> None:
     ids = [promise.result(60) for promise in promises]
     log.flush()
     assert chained_ids(log.store) == ids
+
+
+def test_a_submitted_entry_cannot_be_taken_back(log: AuditLog) -> None:
+    promises = [log.submit(READ) for _ in range(20)]
+    assert not any(promise.cancel() for promise in promises)
+    ids = [promise.result(60) for promise in promises]
+    log.flush()
+    assert chained_ids(log.store) == ids
+
+
+def test_entries_submitted_while_the_log_is_closed_are_kept_or_refused(
+    store: DeltaStore, state: Path
+) -> None:
+    log, promises = AuditLog(store, state), list[Future[str]]()
+
+    def submit() -> None:
+        with suppress(AuditWriteFailedError):
+            while True:
+                promises.append(log.submit(READ))
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(submit)
+        log.submit(READ).result(60)
+        log.close()
+    acknowledged = [promise.result(60) for promise in promises if promise.exception(60) is None]
+    assert set(acknowledged) <= set(chained_ids(store))
 
 
 def test_a_submitted_entry_that_finds_no_room_on_the_disk_is_told(log: AuditLog) -> None:
@@ -258,3 +286,22 @@ def test_a_state_directory_that_others_can_write_to_is_refused(store: DeltaStore
     state.chmod(0o777)
     with pytest.raises(StoragePermissionError):
         AuditLog(store, state)
+
+
+def test_entries_that_wait_for_the_table_are_counted(store: DeltaStore, state: Path) -> None:
+    with AuditLog(store, state, interval_s=NEVER_S) as log:
+        log.record_all([READ, READ, READ])
+        assert log.waiting_count == 3
+        log.flush()
+        assert log.waiting_count == 0
+
+
+def test_whether_an_entry_could_be_recorded_is_tried_without_recording_one(log: AuditLog) -> None:
+    log.check_writable()
+    assert log.waiting_count == 0
+    with file_size_limit(0), pytest.raises(AuditWriteFailedError):
+        log.check_writable()
+    log.record(READ)
+    log.close()
+    with pytest.raises(AuditWriteFailedError):
+        log.check_writable()

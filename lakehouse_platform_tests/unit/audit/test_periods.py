@@ -88,3 +88,15 @@ def test_a_time_without_a_zone_is_refused() -> None:
     for moment in ("2026-02-01T12:00:00", datetime(2026, 2, 1)):  # noqa: DTZ001 - that is the point
         with pytest.raises(InvalidTimestampError, match="zone"):
             Period.between(moment, None)
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=5))),
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-5))),
+    ],
+)
+def test_an_instant_that_utc_has_no_year_for_is_refused(moment: datetime) -> None:
+    with pytest.raises(InvalidTimestampError, match="year"):
+        Period.between(moment, None)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -128,6 +128,12 @@ def test_a_bill_for_days_that_are_none_is_refused(store: DeltaStore, start: str,
         billing_summary(store.table("user_actions"), "anna", start, end)
 
 
+def test_a_bill_tells_its_days_as_texts(store: DeltaStore) -> None:
+    first, last = date(2026, 2, 1), date(2026, 2, 28)
+    summary = billing_summary(store.table("user_actions"), "anna", first, last)  # type: ignore[arg-type]
+    assert (summary.period_start, summary.period_end) == ("2026-02-01", "2026-02-28")
+
+
 def test_a_bill_that_ends_before_it_begins_is_refused(store: DeltaStore) -> None:
     with pytest.raises(InvalidArgumentError):
         billing_summary(store.table("user_actions"), "anna", "2026-02-02", "2026-02-01")
@@ -163,9 +169,10 @@ def test_a_search_after_what_is_no_number_is_refused(table: Table) -> None:
         search(table, after="0 OR TRUE")  # type: ignore[arg-type]
 
 
-def test_a_search_for_what_is_no_text_is_refused(table: Table) -> None:
+@pytest.mark.parametrize("value", [7, "\ud800"])
+def test_a_search_for_what_is_no_text_is_refused(table: Table, value: object) -> None:
     with pytest.raises(InvalidArgumentError, match="give a text"):
-        search(table, user_id=7)  # type: ignore[arg-type]
+        search(table, user_id=value)  # type: ignore[arg-type]
 
 
 def test_days_outside_the_period_are_left_unread(table: Table) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from lakehouse_platform.audit.chain import GENESIS, Head
-from lakehouse_platform.audit.entries import AuditEntry
+from lakehouse_platform.audit.chain import GENESIS, Head, extend
+from lakehouse_platform.audit.delivery import _audit_row
+from lakehouse_platform.audit.entries import AuditEntry, take
+from lakehouse_platform.audit.heads import head_metadata
 from lakehouse_platform.audit.log import AuditLog
 from lakehouse_platform.audit.verify import Problem, ProblemKind, Verification, verify
 from lakehouse_platform.model.actions import ActionType
@@ -45,7 +47,7 @@ def found(result: Verification) -> set[tuple[int, ProblemKind]]:
 
 
 def check(table: Table, log: AuditLog) -> Verification:
-    return verify(table, log.remembered.read(), window=WINDOW)
+    return verify(table, log.remembered.read(), log.remembered.lost(), window=WINDOW)
 
 
 def edit(number: int, **changes: Any) -> Callable[[Rows], Rows]:
@@ -182,12 +184,28 @@ def test_a_table_put_back_to_an_old_version_with_its_log_is_found_by_this_machin
     assert found(check(table, log)) == {(COUNT // 2 + 1, ProblemKind.CUT)}
 
 
-def test_a_log_that_was_written_anew_is_found_by_this_machine(table: Table, log: AuditLog) -> None:
-    from lakehouse_platform.audit.chain import extend
-    from lakehouse_platform.audit.delivery import _audit_row
-    from lakehouse_platform.audit.entries import take
-    from lakehouse_platform.audit.heads import head_metadata
+@pytest.mark.parametrize("more", [1, COUNT // 2, COUNT])
+def test_an_end_that_was_cut_off_stays_found_however_far_the_log_goes_on(
+    table: Table, log: AuditLog, more: int
+) -> None:
+    (table.location.path / "_delta_log" / f"{table.version():020}.json").unlink()
+    for _ in range(2):
+        log.record_all([AuditEntry(action=ActionType.LOGIN, user_id="u")] * more)
+        log.flush()
+        assert (COUNT, ProblemKind.CUT) in found(check(table, log))
+    assert [one.sequence for one in log.remembered.lost()] == [COUNT]
 
+
+def test_a_log_that_was_written_anew_stays_found_when_it_goes_on(table: Table, log: AuditLog) -> None:
+    forged = extend(GENESIS, [take(AuditEntry(action=ActionType.LOGIN, user_id="x")) for _ in range(COUNT)])
+    rewrite_rows(table, lambda _: [_audit_row(link) for link in forged[:-1]])
+    table.append([_audit_row(forged[-1])], metadata=head_metadata(forged[-1].head))
+    log.record_all([AuditEntry(action=ActionType.LOGIN, user_id="u")] * COUNT)
+    log.flush()
+    assert found(check(table, log)) == {(COUNT, ProblemKind.CUT)}
+
+
+def test_a_log_that_was_written_anew_is_found_by_this_machine(table: Table, log: AuditLog) -> None:
     forged = extend(GENESIS, [take(AuditEntry(action=ActionType.LOGIN, user_id="x")) for _ in range(COUNT)])
     rewrite_rows(table, lambda _: [_audit_row(link) for link in forged])
     table.append([], metadata=head_metadata(forged[-1].head))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,8 +128,14 @@ def test_an_override_of_nothing_stops_a_user(limits: Limits) -> None:
     limits.override("u", 0, 0)
     with pytest.raises(RateLimitedError):
         limits.take("u", ENTERPRISE, NOW)
-    with pytest.raises(InvalidArgumentError):
-        limits.override("u", -1, 5)
+
+
+@pytest.mark.parametrize("limit", [-1, 2**63, 1.5, True, "5"])
+def test_a_limit_that_is_no_number_of_requests_is_refused(limits: Limits, limit: Any) -> None:
+    for own in ((limit, None), (None, limit)):
+        with pytest.raises(InvalidArgumentError, match="whole number"):
+            limits.override("u", *own)
+    assert limits.usage("u", FREE, NOW).quota == QUOTAS[FREE]
 
 
 def test_nothing_is_kept_of_a_forgotten_user(limits: Limits, tmp_path: Path) -> None:

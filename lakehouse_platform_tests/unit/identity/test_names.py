@@ -55,6 +55,12 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         normal_email(text)
 
 
+def test_an_address_in_other_forms_of_the_same_letters_is_the_same() -> None:
+    assert len({email_key(f"{name}@b.de") for name in ("alice", "ａｌｉｃｅ", "ALICE", "𝐚𝐥𝐢𝐜𝐞")}) == 1
+    assert email_key("kim@b.de") == email_key("\u212aim@b.de")
+    assert email_key("kim@b.de") != email_key("kim2@b.de")
+
+
 def test_a_key_tells_no_name_and_kinds_do_not_mix() -> None:
     assert len({username_key("abc"), login_key("abc"), email_key("abc@d.ef")}) == 3
     assert all(len(key) == 64 for key in (username_key("abc"), login_key("abc")))

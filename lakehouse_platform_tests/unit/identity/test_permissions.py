@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lakehouse_platform.identity.permissions import MATRIX, RULES, Permission, Right, allows
 from lakehouse_platform.model.actors import ANONYMOUS, OWNER, Actor, ActorKind, Role
+from lakehouse_platform.model.rights import Scopes
 
 
 def actor(role: Role) -> Actor:
@@ -54,12 +57,43 @@ def test_an_actor_without_a_role_may_nothing_that_needs_one() -> None:
     assert not any(allows(nobody, permission, Right.MAINTAIN) for permission in Permission)
 
 
+def key(role: Role, scopes: str) -> Actor:
+    return replace(actor(role), kind=ActorKind.SERVICE, scopes=Scopes.parse(scopes))
+
+
+def test_an_api_key_may_never_what_would_make_it_mightier() -> None:
+    mightiest = key(Role.SUPERADMIN, "maintain:* admin")
+    denied = {permission for permission in Permission if not allows(mightiest, permission, Right.MAINTAIN)}
+    assert denied == {
+        Permission.BOOTSTRAP, Permission.CHANGE_OWN_PASSWORD, Permission.MAKE_SERVICE_ACCOUNT,
+        Permission.MANAGE_KEYS, Permission.MOUNT,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("role", Role)
+def test_an_api_key_may_what_its_account_may_and_administer_only_if_it_says_so(role: Role) -> None:
+    for permission in Permission:
+        of_account = allows(actor(role), permission, Right.MAINTAIN)
+        plain, mighty = (
+            allows(key(role, scopes), permission, Right.MAINTAIN)
+            for scopes in ("maintain:*", "maintain:* admin")
+        )
+        assert plain <= mighty <= of_account
+        assert not plain or Role.USER in RULES[permission].roles
+
+
+def test_an_api_key_without_scopes_may_nothing() -> None:
+    bare = replace(actor(Role.SUPERADMIN), kind=ActorKind.SERVICE)
+    assert not any(allows(bare, permission, Right.MAINTAIN) for permission in Permission)
+
+
 def test_what_changes_accounts_rights_or_copies_data_out_is_sensitive() -> None:
     sensitive = {permission for permission in Permission if RULES[permission].is_sensitive}
     assert {
         Permission.CHANGE_ROLE, Permission.CHANGE_GRANTS, Permission.APPROVE_USER, Permission.DISABLE_USER,
         Permission.SET_PASSWORD, Permission.CHANGE_OWN_PASSWORD, Permission.EXPORT_TABLE, Permission.DROP_TABLE,
-        Permission.RESTORE_TABLE, Permission.BOOTSTRAP, Permission.MANAGE_SESSIONS,
+        Permission.RESTORE_TABLE, Permission.BOOTSTRAP, Permission.MANAGE_SESSIONS, Permission.MANAGE_KEYS,
+        Permission.MAKE_SERVICE_ACCOUNT,
     } <= sensitive  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse_platform.errors import LoginThrottledError
+from lakehouse_platform.errors import LoginThrottledError, RateLimitedError
 from lakehouse_platform.identity.throttle import Failures, Rule, Throttle, one_more, remaining_ms
 from lakehouse_platform_tests.support.identity_worker import together
 
@@ -187,3 +187,70 @@ def test_whoever_waits_as_told_gets_in(pauses: list[int]) -> None:
 def test_four_processes_together_get_five_attempts(tmp_path: Path) -> None:
     answers = together("guess", [[str(tmp_path / "state"), "4"]] * 4)
     assert sum(answers) == 5
+
+
+# ── Registrations ───────────────────────────────────────────────────────────────────────────────────
+
+
+def ask_for_accounts(throttle: Throttle, times: int, ip: str | None = IP, now: datetime = NOW) -> None:
+    for _ in range(times):
+        throttle.registration(ip, now)
+
+
+def too_many(throttle: Throttle, ip: str = IP, now: datetime = NOW) -> float:
+    with pytest.raises(RateLimitedError, match="Too many accounts") as caught:
+        throttle.registration(ip, now)
+    assert not isinstance(caught.value, LoginThrottledError)
+    return caught.value.retry_after
+
+
+def test_an_address_asks_for_ten_accounts_in_an_hour(throttle: Throttle) -> None:
+    ask_for_accounts(throttle, 1)
+    ask_for_accounts(throttle, 9, now=after(1800))
+    assert too_many(throttle, now=after(1800)) == 1800
+    assert too_many(throttle, now=after(3599.5)) == 1
+    ask_for_accounts(throttle, 10, now=after(3600))
+    assert too_many(throttle, now=after(3600)) == 3600
+
+
+def test_a_refused_registration_does_not_make_the_wait_longer(throttle: Throttle) -> None:
+    ask_for_accounts(throttle, 10)
+    assert {too_many(throttle, now=after(10)) for _ in range(20)} == {3590}
+
+
+@pytest.mark.parametrize(
+    ("ip", "same", "another"),
+    [
+        ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:3::1"),
+    ],
+)
+def test_what_one_customer_has_counts_as_one_address(
+    throttle: Throttle, ip: str, same: str, another: str
+) -> None:
+    ask_for_accounts(throttle, 10, ip)
+    assert too_many(throttle, same) == 3600
+    throttle.registration(another, NOW)
+
+
+def test_without_an_address_nothing_is_counted(throttle: Throttle) -> None:
+    ask_for_accounts(throttle, 50, None)
+
+
+def test_registrations_and_failed_sign_ins_are_counted_apart(throttle: Throttle) -> None:
+    ask_for_accounts(throttle, 10)
+    throttle.begin("euler", IP, NOW)
+    throttle.succeeded("euler", IP)
+    assert too_many(throttle) == 3600
+
+
+def test_registrations_stay_counted_over_a_restart_and_by_the_setting(tmp_path: Path) -> None:
+    with Throttle(tmp_path / "state", registrations_per_hour=2) as one:
+        ask_for_accounts(one, 2)
+    with Throttle(tmp_path / "state", registrations_per_hour=2) as two:
+        assert too_many(two) == 3600
+
+
+def test_a_clock_that_was_set_back_begins_a_new_hour(throttle: Throttle) -> None:
+    ask_for_accounts(throttle, 10)
+    ask_for_accounts(throttle, 10, now=after(-1))

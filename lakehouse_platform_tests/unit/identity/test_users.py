@@ -83,7 +83,10 @@ def test_an_id_is_taken_once(users: Users) -> None:
         users.create(replace(user("other", "other@basel.example"), user_id=made.user_id))
 
 
-@pytest.mark.parametrize(("username", "email"), [("a", "a@b.de"), ("abc", "a"), ("a b c", "a@b.de")])
+@pytest.mark.parametrize(
+    ("username", "email"),
+    [("a", "a@b.de"), ("abc", "a"), ("a b c", "a@b.de"), ("Owner", "a@b.de"), ("anonymous", "a@b.de")],
+)
 def test_a_name_that_is_not_allowed_is_refused(users: Users, username: str, email: str) -> None:
     with pytest.raises(InvalidNameError):
         users.create(user(username, email))
@@ -116,7 +119,7 @@ def test_every_field_that_can_change_does(users: Users) -> None:
     fields = {
         name: getattr(wanted, name)
         for name in UserRecord.__dataclass_fields__
-        if name not in ("user_id", "created_at")
+        if name not in ("user_id", "created_at", "is_service")
     }
     assert users.change(made.user_id, **fields) == wanted
     assert users.by_login("LEO") == users.by_login("leo@basel.example") == users.by_id(made.user_id) == wanted
@@ -124,7 +127,7 @@ def test_every_field_that_can_change_does(users: Users) -> None:
     assert users.change(made.user_id, approved_at=None).approved_at is None
 
 
-@pytest.mark.parametrize("field", ["created_at", "is_active", "email_key", "password"])
+@pytest.mark.parametrize("field", ["created_at", "is_active", "email_key", "password", "is_service"])
 def test_other_fields_never_change(identity_store: DeltaStore, users: Users, field: str) -> None:
     made = users.create(user("euler", "leonhard@basel.example"))
     before = version(identity_store)
@@ -334,3 +337,17 @@ def test_an_account_that_cannot_be_read_keeps_no_other_from_signing_in(
         users.create(user("gauss", "other@b.example"))
     with pytest.raises(InvalidRowsError):
         users.all()
+
+
+def test_accounts_of_one_status_come_page_by_page_too(users: Users) -> None:
+    for number in range(5):
+        status = AccountStatus.PENDING if number % 2 else AccountStatus.DISABLED
+        users.create(user(f"user{number}", f"u{number}@b.de", status=status))
+    page = users.all(limit=2, status=AccountStatus.DISABLED)
+    rest = users.all(limit=2, status=AccountStatus.DISABLED, after=str(page.next_after))
+    assert {one.username for one in (*page.users, *rest.users)} == {"user0", "user2", "user4"}
+    assert (len(page.users), rest.next_after) == (2, None)
+    assert [one.status for one in users.all(status=AccountStatus.PENDING).users] == [
+        AccountStatus.PENDING
+    ] * 2
+    assert users.all(status=AccountStatus.REJECTED).users == []

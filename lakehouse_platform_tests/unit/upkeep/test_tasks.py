@@ -10,7 +10,7 @@ from lakehouse_platform.errors import LakehouseError, TableNotFoundError
 from lakehouse_platform.model.origin import Door, Origin
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform.upkeep.policy import Task
-from lakehouse_platform.upkeep.tasks import Upkeep
+from lakehouse_platform.upkeep.tasks import Act, Result, Upkeep
 from lakehouse_platform_tests.support.tables import ids, rows
 from lakehouse_platform_tests.unit.upkeep.builders import break_log, scattered, with_sessions
 
@@ -47,6 +47,32 @@ def test_the_report_has_the_facts_before_and_after(store: DeltaStore, upkeep: Up
     assert outcome.after is not None
     assert (outcome.before.files, outcome.after.files) == (6, 1)
     assert outcome.summary == "many: done. 6 files below 50 MB can be merged; compaction starts at 4."
+
+
+def test_each_change_is_handed_to_what_surrounds_it_and_looks_are_not(store: DeltaStore) -> None:
+    scattered(store, "many", files=6)
+    scattered(store, "few", files=2)
+    handed: list[tuple[Task, str]] = []
+
+    def surround(task: Task, table: str, act: Act) -> Result:
+        handed.append((task, table))
+        return act()
+
+    report = Upkeep(store, clock=lambda: NOW, surround=surround).run(Task.COMPACT)
+    assert handed == [(Task.COMPACT, "many")]
+    assert [outcome.table for outcome in report.touched] == ["many"]
+
+
+def test_who_cleans_up_sessions_can_be_chosen(store: DeltaStore) -> None:
+    with_sessions(store, ["2020-01-01T00:00:00Z"])
+    asked: list[datetime] = []
+
+    def clean_up(_: DeltaStore, now: datetime) -> Result:
+        asked.append(now)
+        return 0
+
+    Upkeep(store, clock=lambda: NOW, clean_up_sessions=clean_up).run(Task.SESSION_CLEANUP)
+    assert asked == [NOW]
 
 
 def test_a_second_run_finds_nothing_due(store: DeltaStore, upkeep: Upkeep) -> None:
