@@ -22,6 +22,11 @@ _MOVES: Mapping[str, tuple[AccountStatus, frozenset[AccountStatus]]] = {
     "enable": (AccountStatus.ACTIVE, frozenset({AccountStatus.DISABLED})),
 }
 
+# RFC 2606 §2: no mail ever goes there. Every account has an address of its own.
+_NO_DOMAIN = "service-accounts.invalid"
+# No Argon2id hash, so that no password is right.
+_NO_HASH = "none"
+
 _Check = Callable[[UserRecord, Mapping[str, UserRecord]], None]
 
 
@@ -71,6 +76,28 @@ class AccountChanges:
             approved_at=now if status is AccountStatus.ACTIVE else None,
         )
         return self.users.create(record, only_if=only_if)
+
+    def make_service(self, name: str, *, role: Role, tier: SubscriptionTier, now: datetime) -> UserRecord:
+        """Make an account for a program: active, with no password that anybody could know.
+
+        Raises:
+            InvalidNameError, UserExistsError: See `Users.create`.
+        """
+        user_id = str(uuid.uuid4())
+        record = UserRecord(
+            user_id=user_id,
+            username=name,
+            email=f"{user_id}@{_NO_DOMAIN}",
+            password_hash=_NO_HASH,
+            role=role,
+            tier=tier,
+            status=AccountStatus.ACTIVE,
+            created_at=now,
+            updated_at=now,
+            approved_at=now,
+            is_service=True,
+        )
+        return self.users.create(record)
 
     def move(self, user_id: str, verb: str, actor: Actor, now: datetime) -> UserRecord:
         """Bring an account into another state, and end its sign-ins where it must not go on.
@@ -138,7 +165,9 @@ class AccountChanges:
 
         Raises:
             PasswordTooWeakError: It is too easy to guess.
+            InvalidArgumentError: The account is a program's.
         """
+        require_person(user)
         self.passwords.require_strong(password, [user.username, user.email])
         hashed = self.passwords.hash(password)
         # Before and after: whatever moment a crash chooses, no sign-in from before the change outlives it.
@@ -157,6 +186,18 @@ def require_may_act_on(actor: Actor, user: UserRecord) -> None:
     if actor.kind is ActorKind.OWNER or actor.role is Role.SUPERADMIN or user.role is Role.USER:
         return
     raise PermissionDeniedError("Only a superadmin may act upon the account of an administrator: ask one.")
+
+
+def require_person(user: UserRecord) -> None:
+    """Refuse what goes with a password for the account of a program.
+
+    Raises:
+        InvalidArgumentError: The account is a program's.
+    """
+    if user.is_service:
+        raise InvalidArgumentError(
+            "This is the account of a program, which has no password: make an API key for it with create_api_key."
+        )
 
 
 def require_no_superadmin(users: Mapping[str, UserRecord]) -> None:
@@ -185,4 +226,5 @@ def _require_other_superadmin(user: UserRecord, users: Mapping[str, UserRecord])
 
 
 def _is_active_superadmin(user: UserRecord) -> bool:
-    return user.role is Role.SUPERADMIN and user.is_active
+    # A program's does not count: if its keys are lost, nobody can make another one as it.
+    return user.role is Role.SUPERADMIN and user.is_active and not user.is_service

@@ -5,40 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Self, TypeVar
 
 from lakehouse_platform.errors import AuthError, InvalidCredentialsError
+from lakehouse_platform.identity.closing import Closing
 from lakehouse_platform.identity.grants import Grant
 from lakehouse_platform.identity.limits import Usage
 from lakehouse_platform.identity.passwords import Passwords
-from lakehouse_platform.identity.permissions import Permission
+from lakehouse_platform.identity.permissions import Permission, allows
 from lakehouse_platform.identity.sessions import SessionRecord
 from lakehouse_platform.identity.tokens import Claims
 from lakehouse_platform.identity.users import UserRecord
 from lakehouse_platform.model.actions import ActionType
 from lakehouse_platform.model.actors import OWNER, AccountStatus, Actor, ActorKind, Role, SubscriptionTier
-from lakehouse_platform.services.account_changes import require_may_act_on, require_no_superadmin
+from lakehouse_platform.services.account_changes import require_no_superadmin
 from lakehouse_platform.services.account_parts import AccountParts
 from lakehouse_platform.services.administration import Administration
 from lakehouse_platform.services.auditing import AuditActor
 from lakehouse_platform.services.gate import Gate, Note
+from lakehouse_platform.services.mount_access import MountAccess
 from lakehouse_platform.services.ownership import own_or_other, upon
+from lakehouse_platform.services.service_accounts import ServiceAccounts, is_api_key
 from lakehouse_platform.services.sign_ins import Tokens
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.delta_store import DeltaStore
 
-_T = TypeVar("_T")
 
-
-class AuthActor(Administration):
+class AuthActor(Administration, ServiceAccounts, MountAccess, Closing):
     """The accounts of one lakehouse. Safe to share between threads; a context manager that closes it.
 
     Every operation takes the `actor` who asks. Without one the local owner of the files does, who may do everything:
     whoever serves others says for whom, with what `authenticate` returns, or with `ANONYMOUS`.
 
-    Besides what is listed with each operation, all but `verify` and `authenticate` raise `PermissionDeniedError` if
-    the actor may not, `RateLimitedError` if the actor's limit is reached, and `AuditWriteFailedError` if the audit log
-    cannot be written.
+    Besides what is listed with each operation, all but `verify`, `authenticate` and `authenticate_key` raise
+    `PermissionDeniedError` if the actor may not, `RateLimitedError` if the actor's limit is reached, and
+    `AuditWriteFailedError` if the audit log cannot be written.
     """
 
     def __init__(
@@ -100,17 +100,22 @@ class AuthActor(Administration):
         Raises:
             UserExistsError: The user name or e-mail address is taken.
             InvalidNameError, PasswordTooWeakError: The message says what is allowed.
+            RateLimitedError: Too many accounts were asked for from this address; administrators may go on.
         """
         status = AccountStatus.ACTIVE if self._parts.auto_approve else AccountStatus.PENDING
 
+        caller = _from(actor, ip_address)
+
         def act(note: Note) -> UserRecord:
-            user = self._parts.changes.register(
-                username, email, password, now=self._parts.clock(), tier=tier, status=status
-            )
+            now = self._parts.clock()
+            # The owner asks for others where there is an address.
+            if actor.kind is ActorKind.OWNER or not allows(actor, Permission.APPROVE_USER):
+                self._parts.throttle.registration(caller.ip_address, now)
+            user = self._parts.changes.register(username, email, password, now=now, tier=tier, status=status)
             note.user_id = user.user_id
             return user
 
-        return self._parts.gate.run(_from(actor, ip_address), Permission.REGISTER, None, act)
+        return self._parts.gate.run(caller, Permission.REGISTER, None, act)
 
     def bootstrap(self, username: str, email: str, password: str, *, actor: Actor = OWNER) -> UserRecord:
         """Make the first superadmin, at once active; only the owner of the files can, and only while there is none.
@@ -197,8 +202,16 @@ class AuthActor(Administration):
     def authenticate(
         self, token: str | Tokens, *, ip_address: str | None = None, user_agent: str | None = None
     ) -> Actor:
-        """Check an access token and return the actor that the other operations are done as; see `verify`."""
-        claims = self.verify(token, ip_address=ip_address)
+        """Check an access token or an API key and return the actor that the other operations are done as.
+
+        Raises:
+            TokenExpiredError, TokenInvalidError, AuthenticationFailedError, AccountDisabledError: See `verify` and
+                `authenticate_key`.
+            AuditWriteFailedError: The audit log cannot be written.
+        """
+        if is_api_key(text := str(token)):
+            return self.authenticate_key(text, ip_address=ip_address, user_agent=user_agent)
+        claims = self.verify(text, ip_address=ip_address)
         return Actor(
             id=claims.sub,
             kind=ActorKind.USER,
@@ -274,7 +287,10 @@ class AuthActor(Administration):
         Raises:
             UserNotFoundError: There is none.
         """
-        return self._see(actor, user_id, "account", lambda: self._parts.users.by_id(user_id))
+        parts = self._parts
+        return self._see(
+            actor, user_id, "account", lambda: parts.with_last_sign_in(parts.users.by_id(user_id))
+        )
 
     def sessions(self, user_id: str, *, actor: Actor = OWNER) -> list[SessionRecord]:
         """Return a user's sign-ins that have not ended, the newest first."""
@@ -321,22 +337,6 @@ class AuthActor(Administration):
     def close(self) -> None:
         """Write what is counted, and close what this object has opened."""
         self._parts.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _see(self, actor: Actor, user_id: str, what: str, look: Callable[[], _T]) -> _T:
-        permission = own_or_other(actor, user_id, Permission.SEE_OWN_ACCOUNT, Permission.SEE_USERS)
-        return self._parts.gate.run(
-            actor, permission, None, lambda _: look(), details=f"{what} of {upon(user_id)}"
-        )
-
-    def _require_may_end(self, actor: Actor, user_id: str) -> None:
-        if actor.id != user_id:
-            require_may_act_on(actor, self._parts.users.by_id(user_id))
 
 
 def _from(actor: Actor, ip_address: str | None, user_agent: str | None = None) -> Actor:

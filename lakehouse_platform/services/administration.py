@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from lakehouse_platform.identity.grants import Grant
 from lakehouse_platform.identity.permissions import Permission, Right
 from lakehouse_platform.identity.users import Page, UserRecord
 from lakehouse_platform.model.actions import ActionType
-from lakehouse_platform.model.actors import OWNER, Actor, Role, SubscriptionTier
+from lakehouse_platform.model.actors import OWNER, AccountStatus, Actor, Role, SubscriptionTier
 from lakehouse_platform.services.account_changes import require_may_act_on
-from lakehouse_platform.services.account_parts import AccountParts
+from lakehouse_platform.services.account_face import AccountFace
 from lakehouse_platform.services.gate import Note
 from lakehouse_platform.services.ownership import upon
 
 
-class Administration:
+class Administration(AccountFace):
     """The part of `AuthActor` that is for administrators; see there for the actor and the errors of every operation."""
 
-    def __init__(self, parts: AccountParts) -> None:
-        self._parts = parts
-
-    def users(self, *, after: str = "", limit: int = 100, actor: Actor = OWNER) -> Page:
+    def users(
+        self, *, after: str = "", limit: int = 100, status: AccountStatus | None = None, actor: Actor = OWNER
+    ) -> Page:
         """Return a page of all accounts; see `Users.all`."""
 
         def act(note: Note) -> Page:
-            page = self._parts.users.all(after=after, limit=limit)
+            page = self._parts.users.all(after=after, limit=limit, status=status)
             note.row_count = len(page.users)
-            return page
+            return replace(page, users=[self._parts.with_last_sign_in(user) for user in page.users])
 
         return self._parts.gate.run(actor, Permission.SEE_USERS, None, act, details="accounts")
 
@@ -148,21 +148,25 @@ class Administration:
         """
 
         def act(_: Note) -> Grant:
-            self._parts.users.by_id(user_id)
+            require_may_act_on(actor, self._parts.users.by_id(user_id))
             return self._parts.grants.grant(user_id, table, right, actor.id)
 
         details = f"{upon(user_id)} may {right}"
         return self._parts.gate.run(actor, Permission.CHANGE_GRANTS, table, act, details=details)
 
     def revoke_grant(self, user_id: str, table: str, *, actor: Actor = OWNER) -> bool:
-        """Take a user's right on a table away, and tell whether there was one."""
-        return self._parts.gate.run(
-            actor,
-            Permission.CHANGE_GRANTS,
-            table,
-            lambda _: self._parts.grants.revoke(user_id, table),
-            details=f"{upon(user_id)} may no more",
-        )
+        """Take a user's right on a table away, and tell whether there was one.
+
+        Raises:
+            UserNotFoundError: There is no such user.
+        """
+
+        def act(_: Note) -> bool:
+            require_may_act_on(actor, self._parts.users.by_id(user_id))
+            return self._parts.grants.revoke(user_id, table)
+
+        details = f"{upon(user_id)} may no more"
+        return self._parts.gate.run(actor, Permission.CHANGE_GRANTS, table, act, details=details)
 
     def _move(
         self, permission: Permission, action: ActionType, user_id: str, verb: str, actor: Actor
@@ -178,7 +182,8 @@ class Administration:
 
     def _change_limits(self, actor: Actor, user_id: str, what: str, change: Callable[[], None]) -> None:
         def act(_: Note) -> None:
-            self._parts.users.by_id(user_id)
+            # A limit of 0 would keep a superadmin from everything, also from stopping who set it.
+            require_may_act_on(actor, self._parts.users.by_id(user_id))
             change()
 
         self._parts.gate.run(actor, Permission.CHANGE_LIMITS, None, act, details=f"{upon(user_id)}: {what}")

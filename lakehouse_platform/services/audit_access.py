@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lakehouse_platform.audit.entries import AuditEntry
 from lakehouse_platform.audit.periods import Moment
 from lakehouse_platform.audit.reports import DEFAULT_LIMIT, AuditRecord, BillingSummary, Page
 from lakehouse_platform.audit.verify import Verification
-from lakehouse_platform.identity.permissions import Permission
+from lakehouse_platform.identity.permissions import Permission, allows
 from lakehouse_platform.model.actors import OWNER, Actor
+from lakehouse_platform.services.audit_export import AuditExport
 from lakehouse_platform.services.auditing import AuditActor
 from lakehouse_platform.services.gate import Gate, Note
 from lakehouse_platform.services.ownership import own_or_other, upon
@@ -77,6 +79,34 @@ class AuditAccess:
             return found
 
         return self._gate.run(actor, Permission.READ_AUDIT, None, act, details="search")
+
+    def watch(self, *, actor: Actor = OWNER, **conditions: Any) -> Callable[[Actor, int], list[AuditRecord]]:
+        """Return what finds the entries after a sequence number, for one who looks again and again.
+
+        That somebody watches is one entry in the audit log, not one for each look: every look would find the entry of
+        the look before.
+
+        Args:
+            actor: Who begins to watch.
+            conditions: See `search`.
+
+        Returns:
+            A function of who looks, which may have lost the permission meanwhile, and of the sequence number.
+        """
+
+        def look(who: Actor, after: int) -> list[AuditRecord]:
+            if not allows(who, Permission.READ_AUDIT):
+                return self.search(actor=who, after=after, **conditions)  # which the gate refuses and records
+            return self._audit.search(after=after, **conditions)
+
+        return self._gate.run(actor, Permission.READ_AUDIT, None, lambda _: look, details="watching")
+
+    def export(self, *, actor: Actor = OWNER, **conditions: Any) -> AuditExport:
+        """Return the entries that fit, as a stream; see `AuditActor.search` for the conditions.
+
+        Nothing is read, and nobody is asked, before the stream is.
+        """
+        return AuditExport(self._audit, self._gate, actor, conditions)
 
     def verify(self, *, actor: Actor = OWNER) -> Verification:
         """Check the whole audit log; see `AuditActor.verify`."""

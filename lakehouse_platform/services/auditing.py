@@ -124,8 +124,8 @@ class AuditActor:
         """
         self._log.flush()
         # Read before the table's version is: an entry that arrives in between must not look cut off.
-        remembered = self._log.remembered.read()
-        return verify(self.store.table(AUDIT_LOG), remembered)
+        remembered, lost = self._log.remembered.read(), self._log.remembered.lost()
+        return verify(self.store.table(AUDIT_LOG), remembered, lost)
 
     def flush(self) -> None:
         """Return when everything recorded before is in the tables.

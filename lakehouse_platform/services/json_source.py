@@ -30,18 +30,37 @@ def open_json(
     Raises:
         SourceNotFoundError: No file is there.
     """
-    file = one_file(source, storage_options)
-    return RowSource(schema, file.size, _batches(file, schema, on_progress))
+    return json_lines_of(one_file(source, storage_options), schema, on_progress=on_progress)
 
 
-def _batches(file: SourceFile, schema: pa.Schema, on_progress: Progress | None) -> Iterator[pa.RecordBatch]:
+def json_lines_of(
+    file: SourceFile,
+    schema: pa.Schema,
+    *,
+    longest_line: int | None = None,
+    on_progress: Progress | None = None,
+) -> RowSource:
+    """Return the rows of a file with one JSON object per line; see `open_json`.
+
+    Args:
+        file: The file.
+        schema: The columns of the table that the rows are for.
+        longest_line: Bytes that one line may have; None for what no honest file has.
+        on_progress: Called with the bytes read and the bytes in total.
+    """
+    return RowSource(schema, file.size, _batches(file, schema, longest_line or _LONGEST_LINE, on_progress))
+
+
+def _batches(
+    file: SourceFile, schema: pa.Schema, longest_line: int, on_progress: Progress | None
+) -> Iterator[pa.RecordBatch]:
     line = 1
-    for block in _blocks(file, on_progress):
+    for block in _blocks(file, longest_line, on_progress):
         yield from _rows(block, line, schema, file.shown).to_batches()
         line += block.count(b"\n")
 
 
-def _blocks(file: SourceFile, on_progress: Progress | None) -> Iterator[bytes]:
+def _blocks(file: SourceFile, longest_line: int, on_progress: Progress | None) -> Iterator[bytes]:
     """Yield the file in blocks of whole lines."""
     rest = b""
     with reading(file.shown), file.open() as raw:
@@ -54,9 +73,9 @@ def _blocks(file: SourceFile, on_progress: Progress | None) -> Iterator[bytes]:
                 yield rest + whole + newline
                 rest = b""
             rest += tail
-            if len(rest) > _LONGEST_LINE:
+            if len(rest) > longest_line:
                 raise SourceFormatError(
-                    f"A line of {file.shown!r} is longer than 64 MB: it is not JSON Lines."
+                    f"A line of {file.shown!r} is longer than {longest_line // 2**20} MB: it is not JSON Lines."
                 )
     if rest:
         yield rest

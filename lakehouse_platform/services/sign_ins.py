@@ -14,7 +14,6 @@ from lakehouse_platform.errors import (
     AuthenticationFailedError,
     InvalidCredentialsError,
     RateLimitedError,
-    TokenReuseError,
     UserNotFoundError,
 )
 from lakehouse_platform.identity.passwords import Passwords
@@ -25,9 +24,6 @@ from lakehouse_platform.identity.users import UserRecord, Users
 from lakehouse_platform.model.actors import AccountStatus, Actor
 from lakehouse_platform.services.gate import Note
 from lakehouse_platform.settings import LakehouseConfig
-
-# The time of the last sign-in is a commit of its own, which a program that signs in again and again need not make.
-_LAST_LOGIN_STEP = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +94,6 @@ class SignIns:
             user_agent=actor.user_agent,
         )
         self._require_unchanged(user, opened)
-        if user.last_login_at is None or now - user.last_login_at >= _LAST_LOGIN_STEP:
-            self._users.change(user.user_id, last_login_at=now)
         return _tokens(opened, self._life, now)
 
     def checked(
@@ -112,7 +106,7 @@ class SignIns:
         """
         with self._attempt(login, ip_address, now):
             user = self._users.by_login(login)
-            if user is None:
+            if user is None or user.is_service:
                 self._passwords.verify_nobody(password)
                 raise _wrong()
             note.user_id = user.user_id
@@ -139,15 +133,13 @@ class SignIns:
             AuthenticationFailedError, AccountDisabledError: The account is gone or cannot sign in any more.
         """
 
+        def learn(user_id: str) -> None:
+            note.user_id = user_id
+
         def issue(session: SessionRecord) -> Issued:
-            note.user_id = session.user_id
             return self._issue(self._active(session.user_id), session.session_id, now)
 
-        try:
-            opened = self._sessions.refresh(refresh_token, issue, now)
-        except TokenReuseError as error:
-            note.user_id = str(error.details["user_id"])
-            raise
+        opened = self._sessions.refresh(refresh_token, issue, now, learn=learn)
         return _tokens(opened, self._life, now)
 
     def verify(self, token: str, now: datetime) -> Claims:

@@ -1,4 +1,4 @@
-"""What the audit log says of checks of tokens: accepted ones as counts, refused ones one by one but not in floods."""
+"""What the audit log says of checks of tokens and API keys: counts of accepted ones, and refusals, but no floods."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Protocol
 
 from lakehouse_platform.audit.entries import AuditEntry
 from lakehouse_platform.errors import AuthError
+from lakehouse_platform.identity.throttle import network_of
 from lakehouse_platform.model.actions import ActionType, Outcome
 from lakehouse_platform.model.actors import ANONYMOUS
 from lakehouse_platform.model.origin import Door
@@ -37,19 +38,25 @@ class TokenChecks:
     def __init__(self, audit: Recorder, door: Door) -> None:
         self._audit = audit
         self._door = door
-        self._counts: Counter[str] = Counter()
+        # By user, and by API key where it was one.
+        self._counts: Counter[tuple[str, str | None]] = Counter()
         self._flushed_at: datetime | None = None
         self._refusals = Sparse(_MOST_REFUSALS)
         self._lock = threading.Lock()
 
-    def accepted(self, user_id: str, now: datetime) -> None:
-        """Count a token that was accepted.
+    def accepted(self, user_id: str, now: datetime, *, key_id: str | None = None) -> None:
+        """Count a token or API key that was accepted.
+
+        Args:
+            user_id: Whose it is.
+            now: The time.
+            key_id: The API key, if it was one.
 
         Raises:
             AuditWriteFailedError: A minute is over and its counts could not be written; they are kept.
         """
         with self._lock:
-            self._counts[user_id] += 1
+            self._counts[user_id, key_id] += 1
             if self._flushed_at is None:
                 self._flushed_at = now
             if now - self._flushed_at < _EVERY:
@@ -57,20 +64,29 @@ class TokenChecks:
             self._flushed_at = now
         self.flush()
 
-    def refused(self, error: AuthError, ip_address: str | None, now: datetime) -> None:
-        """Write down a token that was refused.
+    def refused(
+        self, error: AuthError, ip_address: str | None, now: datetime, *, key_id: str | None = None
+    ) -> None:
+        """Write down a token or API key that was refused.
+
+        Args:
+            error: Why; of it only the code is kept.
+            ip_address: Where it came from.
+            now: The time.
+            key_id: The API key, if there is one of this id.
 
         Raises:
             AuditWriteFailedError: It could not be written.
         """
-        left_out = self._refusals.admit(ip_address or "", now)
+        left_out = self._refusals.admit(network_of(ip_address or ""), now)
         if left_out is None:
             return
+        which = f"; key {key_id}" if key_id else ""
         more = f"; {left_out} more left out" if left_out else ""
         entry = AuditEntry(
             action=ActionType.TOKEN_REJECTED,
             user_id=ANONYMOUS.id,
-            details=error.code + more,
+            details=error.code + which + more,
             ip_address=ip_address,
             outcome=Outcome.FAILED,
             door=self._door,
@@ -88,12 +104,12 @@ class TokenChecks:
         if not counts:
             return
         try:
-            self._audit.record_all([self._summary(user_id, count) for user_id, count in counts.items()])
+            self._audit.record_all([self._summary(*whose, count) for whose, count in counts.items()])
         except BaseException:
             with self._lock:
                 self._counts.update(counts)
             raise
 
-    def _summary(self, user_id: str, count: int) -> AuditEntry:
-        text = f"{count} accepted"
+    def _summary(self, user_id: str, key_id: str | None, count: int) -> AuditEntry:
+        text = f"{count} accepted" + (f"; key {key_id}" if key_id else "")
         return AuditEntry(action=ActionType.TOKEN_CHECKS, user_id=user_id, details=text, door=self._door)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +19,15 @@ from lakehouse_platform.errors import (
     UserExistsError,
 )
 from lakehouse_platform.identity.passwords import Passwords
-from lakehouse_platform.model.actors import ANONYMOUS, AccountStatus, Role, SubscriptionTier
+from lakehouse_platform.model.actions import ActionType, Outcome
+from lakehouse_platform.model.actors import (
+    ANONYMOUS,
+    OWNER,
+    AccountStatus,
+    Actor,
+    Role,
+    SubscriptionTier,
+)
 from lakehouse_platform.services.accounts import AuthActor
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform_tests.support.people import (
@@ -25,6 +36,7 @@ from lakehouse_platform_tests.support.people import (
     actions,
     entries,
     signed_in,
+    user,
 )
 from lakehouse_platform_tests.unit.services.conftest import Clock
 
@@ -51,6 +63,45 @@ def test_with_auto_approval_who_registers_signs_in_at_once(store: DeltaStore, pa
         made = auth.register("ada", "ada@example.com", PASSWORD)
         assert auth.verify(auth.login("ada", PASSWORD)).sub == made.user_id
         assert auth.user(made.user_id).approved_at is not None
+
+
+def register(auth: AuthActor, number: int, actor: Actor, ip_address: str | None) -> None:
+    auth.register(f"name{number}", f"name{number}@example.com", PASSWORD, ip_address=ip_address, actor=actor)
+
+
+def test_an_address_asks_for_so_many_accounts_in_an_hour_as_the_setting_says(
+    store: DeltaStore, passwords: Passwords, clock: Clock
+) -> None:
+    config = store.config.model_copy(update={"registrations_per_hour": 3})
+    with AuthActor(store, config, passwords=passwords, clock=clock) as auth:
+        for number, actor in enumerate([ANONYMOUS, OWNER, ANONYMOUS]):
+            register(auth, number, actor, "192.0.2.7")
+        known = signed_in(auth, "ada")
+        for actor in (ANONYMOUS, OWNER, known, replace(known, ip_address="192.0.2.7")):
+            with pytest.raises(RateLimitedError) as caught:
+                register(auth, 4, actor, "192.0.2.7" if actor.ip_address is None else None)
+        assert caught.value.retry_after == 3600
+        assert auth.audit.search(action=ActionType.RATE_LIMITED, outcome=Outcome.DENIED)
+        register(auth, 5, ANONYMOUS, "192.0.2.8")
+        clock.go_on(hours=1)
+        register(auth, 6, ANONYMOUS, "192.0.2.7")
+
+
+def test_a_failed_registration_counts_for_its_address(auth: AuthActor) -> None:
+    auth.register("ada", "ada@example.com", PASSWORD)
+    for _ in range(10):
+        with pytest.raises(UserExistsError):
+            auth.register("ada", "ada@example.com", PASSWORD, ip_address="192.0.2.7", actor=ANONYMOUS)
+    with pytest.raises(RateLimitedError, match="Too many accounts"):
+        auth.register("ada", "ada@example.com", PASSWORD, ip_address="192.0.2.7", actor=ANONYMOUS)
+
+
+def test_administrators_and_who_owns_the_files_register_as_many_as_they_like(auth: AuthActor) -> None:
+    admin = signed_in(auth, "admin", Role.ADMIN)
+    for number in range(12):
+        register(auth, number, admin, "192.0.2.7")
+    for number in range(12, 24):
+        register(auth, number, OWNER, None)
 
 
 @pytest.mark.parametrize(("name", "email"), [("ADA", "other@example.com"), ("other", "ADA@example.com")])
@@ -174,3 +225,29 @@ def test_an_unknown_name_at_a_sign_in_is_not_written_down(auth: AuthActor, store
         "login_failed",
         "invalid_credentials",
     )
+
+
+def test_roles_tiers_and_rights_may_be_given_as_texts_and_no_other_texts(auth: AuthActor) -> None:
+    user_id = user(auth, "ada").user_id
+    asks: list[tuple[Callable[[Any], object], str]] = [
+        (lambda text: auth.change_role(user_id, text), "admin"),
+        (lambda text: auth.change_tier(user_id, text), "pro"),
+        (lambda text: auth.grant(user_id, "rides", text), "write"),
+        (lambda text: auth.register("grace", "grace@example.com", PASSWORD, text), "pro"),
+        (lambda text: auth.create_service_account("loader", role=text), "admin"),
+        (lambda text: auth.create_service_account("job", tier=text), "pro"),
+    ]
+    for ask, text in asks:
+        with pytest.raises(InvalidArgumentError, match="these are"):
+            ask("owner")
+        ask(text)
+
+
+def test_a_key_with_the_most_and_longest_scopes_is_made_and_written_down(auth: AuthActor) -> None:
+    job = auth.create_service_account("job")
+    scopes = [f"maintain:{number:0>100}" for number in range(100)]
+    made = auth.create_api_key(job.user_id, "everything", scopes)
+    assert [known.key_id for known in auth.list_api_keys(job.user_id)] == [made.key_id]
+    started, done = auth.audit.search(action=ActionType.API_KEY_CREATED)
+    assert (started.outcome, done.outcome) == ("started", "done")
+    assert made.key_id in str(done.details)

@@ -12,7 +12,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from lakehouse_platform.audit.entries import AuditEntry
-from lakehouse_platform.errors import PermissionDeniedError
+from lakehouse_platform.errors import InvalidArgumentError, PermissionDeniedError
 from lakehouse_platform.identity.passwords import Passwords
 from lakehouse_platform.identity.permissions import MATRIX, RULES, Permission, Right
 from lakehouse_platform.identity.users import UserRecord
@@ -27,7 +27,7 @@ from lakehouse_platform_tests.support.people import OTHER_PASSWORD, PASSWORD, si
 
 P = Permission
 # They check tokens: they are asked by nobody yet, and tell who asks.
-AUTHENTICATION = {"verify", "authenticate"}
+AUTHENTICATION = {"verify", "authenticate", "authenticate_key", "admit_ticket"}
 # They do nothing for anybody.
 NO_OPERATIONS = {"close"}
 
@@ -74,6 +74,7 @@ WALKS: Mapping[str, Walk] = {
     "grants": Walk(P.SEE_USERS, lambda a, v, by: a.grants(v.id, actor=by)),
     "revoke_session": Walk(P.MANAGE_SESSIONS, lambda a, v, by: a.revoke_session(v.tokens.session_id, actor=by),
                            "signed in"),
+    "mount_ticket": Walk(P.MOUNT, lambda a, v, by: a.mount_ticket(by)),
     "users": Walk(P.SEE_USERS, lambda a, v, by: a.users(actor=by)),
     "pending": Walk(P.SEE_USERS, lambda a, v, by: a.pending(actor=by)),
     "approve": Walk(P.APPROVE_USER, lambda a, v, by: a.approve(v.id, actor=by), "pending"),
@@ -87,6 +88,12 @@ WALKS: Mapping[str, Walk] = {
     "follow_tier": Walk(P.CHANGE_LIMITS, lambda a, v, by: a.follow_tier(v.id, actor=by)),
     "grant": Walk(P.CHANGE_GRANTS, lambda a, v, by: a.grant(v.id, "rides", Right.READ, actor=by)),
     "revoke_grant": Walk(P.CHANGE_GRANTS, lambda a, v, by: a.revoke_grant(v.id, "rides", actor=by)),
+    "create_service_account": Walk(P.MAKE_SERVICE_ACCOUNT, lambda a, v, by: a.create_service_account(
+        f"for-{v.record.username}", actor=by)),
+    "service_accounts": Walk(P.SEE_USERS, lambda a, v, by: a.service_accounts(actor=by)),
+    "create_api_key": Walk(P.MANAGE_KEYS, lambda a, v, by: a.create_api_key(v.id, "new", actor=by), "program"),
+    "list_api_keys": Walk(P.SEE_USERS, lambda a, v, by: a.list_api_keys(v.id, actor=by), "program"),
+    "revoke_api_key": Walk(P.MANAGE_KEYS, lambda a, v, by: a.revoke_api_key(v.id, "0" * 16, actor=by), "program"),
 }  # fmt: skip
 # What a user may do to the own account although the permission for other people's is missing.
 OWN: Mapping[str, Step] = {
@@ -97,10 +104,27 @@ OWN: Mapping[str, Step] = {
     "change_password": lambda a, v, by: a.change_password(v.id, PASSWORD, OTHER_PASSWORD, actor=by),
     "revoke_session": lambda a, v, by: a.revoke_session(str(by.session_id), actor=by),
     "logout_everywhere": lambda a, v, by: a.logout_everywhere(v.id, actor=by),
+    "list_api_keys": lambda a, v, by: a.list_api_keys(v.id, actor=by),
 }
 # They leave their victim as it was, as every denied one does: then one user serves for all.
-READING = {"user", "sessions", "usage", "grants", "users", "pending"}
-CALLERS = ["owner", "anonymous", *Role]
+READING = {
+    "user",
+    "sessions",
+    "usage",
+    "grants",
+    "users",
+    "pending",
+    "mount_ticket",
+    "service_accounts",
+    "list_api_keys",
+}
+# Programs: a user's, that of a superadmin with a key for tables, and one with a key for everything.
+KEYS = {
+    "user's key": (Role.USER, "maintain:*"),
+    "superadmin's key": (Role.SUPERADMIN, "maintain:*"),
+    "mightiest key": (Role.SUPERADMIN, "maintain:* admin"),
+}
+CALLERS = ["owner", "anonymous", *Role, *KEYS]
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +146,23 @@ def accounts(tmp_path_factory: pytest.TempPathFactory, quick: Passwords) -> Iter
     config = LakehouseConfig(base_path=str(place / "lake"), state_path=str(place / "state"), durability="os")
     with AuthActor(DeltaStore(config), passwords=quick) as auth:
         callers = {role.value: signed_in(auth, f"caller-{role}", role) for role in Role}
+        callers |= {name: program(auth, role, scopes) for name, (role, scopes) in KEYS.items()}
         yield auth, {"owner": OWNER, "anonymous": ANONYMOUS, **callers}
+
+
+def program(auth: AuthActor, role: Role, scopes: str) -> Actor:
+    """Make a program and return the actor of its key."""
+    name = f"program-{role}-{len(scopes)}"
+    account = auth.create_service_account(name, role=role, tier=SubscriptionTier.ENTERPRISE)
+    return auth.authenticate(auth.create_api_key(account.user_id, "walks", scopes).key)
 
 
 def victim(auth: AuthActor, name: str, state: str) -> Victim:
     """Make a user in a state."""
     if state == "pending":
         return Victim(auth.register(name, f"{name}@example.com", PASSWORD))
+    if state == "program":
+        return Victim(auth.create_service_account(name))
     made = user(auth, name)
     if state == "disabled":
         return Victim(auth.disable(made.user_id))
@@ -139,7 +173,14 @@ def may(caller: str, permission: Permission) -> bool:
     """Read the matrix as its page is read."""
     if caller == "owner":
         return True
-    return RULES[permission].is_public if caller == "anonymous" else Role(caller) in MATRIX[permission]
+    rule = RULES[permission]
+    if caller == "anonymous":
+        return rule.is_public
+    if caller not in KEYS:
+        return Role(caller) in MATRIX[permission]
+    role, scopes = KEYS[caller]
+    is_open = "admin" in scopes.split() or Role.USER in rule.roles
+    return role in MATRIX[permission] and is_open and not rule.is_for_people
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -150,7 +191,11 @@ def test_what_the_matrix_allows_is_done_and_all_else_is_denied(
     auth, callers = accounts
     walk = WALKS[name]
     is_shared = name in READING or not may(caller, walk.permission)
-    login = f"shared-{walk.state.replace(' ', '-')}" if is_shared else f"{name.replace('_', '-')}-{caller}"
+    login = (
+        f"shared-{walk.state.replace(' ', '-')}"
+        if is_shared
+        else f"{name}-{CALLERS.index(caller)}".replace("_", "-")
+    )
     who = shared.get(login) or victim(auth, login, walk.state)
     shared[login] = who
     before = auth.user(who.id)
@@ -161,6 +206,10 @@ def test_what_the_matrix_allows_is_done_and_all_else_is_denied(
     elif name == "bootstrap":
         # The walking superadmin is there already: it is allowed, and refused for another reason.
         with pytest.raises(Exception, match="superadmin already"):
+            walk.call(auth, who, callers[caller])
+    elif name == "mount_ticket" and caller == "owner":
+        # Nothing keeps the owner from it, but a ticket stands for a sign-in.
+        with pytest.raises(InvalidArgumentError):
             walk.call(auth, who, callers[caller])
     else:
         walk.call(auth, who, callers[caller])
@@ -184,6 +233,8 @@ REPORTS: Mapping[str, tuple[Permission, Callable[[AuditAccess, str, Actor], Any]
     ),
     "search": (P.READ_AUDIT, lambda r, v, by: r.search(limit=1, actor=by)),
     "verify": (P.READ_AUDIT, lambda r, v, by: r.verify(actor=by)),
+    "watch": (P.READ_AUDIT, lambda r, v, by: r.watch(actor=by)),
+    "export": (P.READ_AUDIT, lambda r, v, by: r.export(user_id=v, actor=by).reader().read_all()),
 }
 
 
@@ -204,6 +255,17 @@ def test_the_audit_log_opens_to_administrators_only(accounts: Accounts, name: st
 def test_everybody_may_see_what_they_did_themselves(accounts: Accounts, name: str) -> None:
     auth, callers = accounts
     REPORTS[name][1](AuditAccess(auth.audit, auth.gate), callers["user"].id, callers["user"])
+
+
+def test_a_program_may_see_its_own_account_and_keys_and_no_more(accounts: Accounts) -> None:
+    auth, callers = accounts
+    for name in KEYS:
+        actor = callers[name]
+        itself = Victim(auth.user(actor.id))
+        for see in ("user", "sessions", "usage", "grants", "list_api_keys", "logout_everywhere"):
+            OWN[see](auth, itself, actor)
+        with pytest.raises(PermissionDeniedError):
+            OWN["change_password"](auth, itself, actor)
 
 
 def test_no_report_is_left_out() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from argon2 import PasswordHasher
@@ -84,19 +85,28 @@ def test_a_sign_in_is_listed_with_where_it_came_from(auth: AuthActor, clock: Clo
     assert auth.user(ada.user_id).last_login_at == clock.now
 
 
-def test_the_time_of_the_last_sign_in_is_right_to_the_hour(
+def test_a_sign_in_is_one_commit(auth: AuthActor, store: DeltaStore, clock: Clock) -> None:
+    ada = user(auth, "ada")
+    for minutes in (0, 1, 61):
+        clock.go_on(minutes=minutes)
+        before = {name: store.table(name).version() for name in ("sessions", "users")}
+        auth.login("ada", PASSWORD)
+        made = {name: store.table(name).version() - version for name, version in before.items()}
+        assert made == {"sessions": 1, "users": 0}
+        assert auth.user(ada.user_id).last_login_at == clock.now
+        assert auth.users().users[0].last_login_at == clock.now
+
+
+def test_the_time_of_the_last_sign_in_is_kept_to_the_hour_when_it_has_ended(
     auth: AuthActor, store: DeltaStore, clock: Clock
 ) -> None:
     ada = user(auth, "ada")
-    first = clock.now
-    auth.login("ada", PASSWORD)
-    version = store.table("users").version()
-    clock.go_on(minutes=59)
-    auth.login("ada", PASSWORD)
-    assert (auth.user(ada.user_id).last_login_at, store.table("users").version()) == (first, version)
-    clock.go_on(minutes=1)
-    auth.login("ada", PASSWORD)
-    assert auth.user(ada.user_id).last_login_at == clock.now
+    for minutes, kept in ((0, True), (59, False), (1, True)):
+        clock.go_on(minutes=minutes)
+        before = store.table("users").version()
+        auth.logout(auth.login("ada", PASSWORD).access_token)
+        assert store.table("users").version() - before == kept
+        assert auth.user(ada.user_id).last_login_at == clock.now - timedelta(minutes=0 if kept else 59)
 
 
 def test_a_hash_of_weaker_parameters_is_replaced_at_the_next_sign_in(
@@ -187,8 +197,9 @@ def test_a_refresh_token_shown_twice_ends_the_sign_in(auth: AuthActor, store: De
     ada = user(auth, "ada")
     first = auth.login("ada", PASSWORD)
     second = auth.refresh(str(first.refresh_token))
-    with pytest.raises(TokenReuseError):
+    with pytest.raises(TokenReuseError) as caught:
         auth.refresh(str(first.refresh_token))
+    assert ada.user_id not in str(caught.value.to_dict())
     with pytest.raises(AuthenticationFailedError):
         auth.verify(second)
     refused = [row for row in entries(auth, store) if row["action"] == "token_rejected"]

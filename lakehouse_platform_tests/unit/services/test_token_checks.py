@@ -52,6 +52,21 @@ def test_what_is_counted_when_it_ends_is_written_too(audit: AuditLog) -> None:
     assert [row["details"] for row in written(audit)] == ["1 accepted"]
 
 
+def test_checks_of_api_keys_are_counted_by_key(audit: AuditLog) -> None:
+    checks = TokenChecks(audit, Door.HTTP)
+    for key_id in ("a1", "a1", "b2", None):
+        checks.accepted("job", START, key_id=key_id)
+    checks.refused(TokenInvalidError("not valid"), "192.0.2.7", START, key_id="a1")
+    checks.flush()
+    found = {(row["user_id"], row["details"]) for row in written(audit)}
+    assert found == {
+        ("job", "2 accepted; key a1"),
+        ("job", "1 accepted; key b2"),
+        ("job", "1 accepted"),
+        ("anonymous", "token_invalid; key a1"),
+    }
+
+
 def test_a_count_that_could_not_be_written_is_kept(
     audit: AuditLog, store: DeltaStore, tmp_path: Path
 ) -> None:
