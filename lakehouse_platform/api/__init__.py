@@ -1,0 +1,1 @@
+"""The HTTP API: parse a request, call one service, send its answer."""
