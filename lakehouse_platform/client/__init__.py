@@ -1,0 +1,1 @@
+"""Clients of the HTTP API, synchronous and asynchronous; they need nothing of the server."""
