@@ -13,7 +13,7 @@ import click
 
 from lakehouse_platform.cli.confirm import Declined
 from lakehouse_platform.cli.exits import MEANINGS, ExitStatus, exit_status
-from lakehouse_platform.cli.options import common_options
+from lakehouse_platform.cli.options import common_options, server_option
 from lakehouse_platform.cli.output import to_json
 from lakehouse_platform.cli.session import Session
 from lakehouse_platform.errors import LakehouseError
@@ -52,8 +52,26 @@ class PlatformCommand(click.Command):
                     formatter.write(f"  {example}\n")
 
 
+class AccountCommand(PlatformCommand):
+    """A command that a server can answer in place of the lakehouse itself."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        option = server_option()
+        self.common.insert(0, option)
+        self.params.append(option)
+
+
 class PlatformGroup(click.Group):
-    """The program: commands by section, and every error turned into its exit status."""
+    """The program or a group of it: commands by section, and every error turned into its exit status.
+
+    Attributes:
+        section: Heading under which the overview lists the group.
+    """
+
+    def __init__(self, *args: Any, section: str = "Other", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of their registration."""
@@ -63,7 +81,7 @@ class PlatformGroup(click.Group):
         """Write the commands section by section."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name, command in self.commands.items():
-            section = command.section if isinstance(command, PlatformCommand) else "Other"
+            section = command.section if isinstance(command, PlatformCommand | PlatformGroup) else "Other"
             sections.setdefault(section, []).append((name, command.get_short_help_str(200)))
         for heading, rows in sections.items():
             with formatter.section(heading):
@@ -92,7 +110,8 @@ class PlatformGroup(click.Group):
         session.as_json = "--json" in words  # known even when parsing fails
         extra["standalone_mode"] = False
         try:
-            status = super().main(words, *others, **extra) or ExitStatus.OK
+            with contextlib.closing(session):
+                status = super().main(words, *others, **extra) or ExitStatus.OK
         except BaseException as error:  # the engine's panics are no Exception
             if isinstance(error, (SystemExit, GeneratorExit)):
                 raise

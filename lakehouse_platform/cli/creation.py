@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lakehouse_platform.cli.acting import Permission, using
 from lakehouse_platform.cli.options import KeyValue, Names
 from lakehouse_platform.cli.progress import byte_progress
 from lakehouse_platform.cli.session import Session
 
 if TYPE_CHECKING:
     from lakehouse_platform.model.results import TableInfo
+    from lakehouse_platform.services.table_work import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,13 @@ def definition_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def create_from(session: Session, target: str, source: Source, definition: Definition) -> TableInfo:
     """Create a table as told and return what it is now."""
-    table = session.lakehouse.resolve(target)
+    with using(session, target, Permission.CREATE_TABLE, "create") as use:
+        info = _created(session, use.table, source, definition)
+        use.note.row_count = info.rows
+    return info
+
+
+def _created(session: Session, table: Table, source: Source, definition: Definition) -> TableInfo:
     if source.schema_text is not None:
         from lakehouse_platform.model.schema import Schema
 

@@ -36,7 +36,7 @@ class ExitStatus(IntEnum):
 
 MEANINGS: Mapping[ExitStatus, str] = {
     ExitStatus.OK: "done",
-    ExitStatus.PROBLEM: "doctor found a problem, or you answered no",
+    ExitStatus.PROBLEM: "doctor or audit verify found a problem, or you answered no",
     ExitStatus.USAGE: "wrong command line, name, schema text, time or property, or too weak a password",
     ExitStatus.QUERY: "SQL or predicate is wrong, not allowed or over its limit",
     ExitStatus.DATA: "rows or files do not fit the table",
@@ -48,7 +48,7 @@ MEANINGS: Mapping[ExitStatus, str] = {
     ExitStatus.IO: "reading or writing failed",
     ExitStatus.CONFLICT: "another writer was first or a limit is reached, nothing was changed: try again later",
     ExitStatus.OUTCOME_UNKNOWN: "storage failed while committing: look before you repeat",
-    ExitStatus.DENIED: "access denied",
+    ExitStatus.DENIED: "access denied: wrong password, sign-in that does not count, or not allowed",
     ExitStatus.CONFIG: "a setting is wrong",
     ExitStatus.INTERRUPTED: "interrupted by Ctrl-C",
     ExitStatus.BROKEN_PIPE: "the reader of our output went away",

@@ -32,6 +32,16 @@ def prompt_interrupts() -> Generator[None]:
         wakeup.close()
 
 
+@contextmanager
+def patient_interrupts() -> Generator[None]:
+    """Leave Ctrl-C to the signal handlers of what runs in the block, however long its orderly end takes."""
+    before = signal.set_wakeup_fd(-1)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+
+
 def _watch(watched: socket.socket, finished: threading.Event) -> None:
     """Wait for the byte that the C signal handler writes, then for the program to end."""
     while number := watched.recv(1):

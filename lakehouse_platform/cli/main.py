@@ -7,15 +7,21 @@ from importlib.metadata import version
 import click
 
 from lakehouse_platform.cli import (
+    audit,
     completion,
     doctor,
+    keys,
     maintain,
     maintenance,
     mount,
     nfs,
     properties,
     query,
+    serve,
+    sign_in,
     tables,
+    tokens,
+    user_rights,
     versions,
     write,
 )
@@ -58,6 +64,15 @@ _COMMANDS: tuple[click.Command, ...] = (
     maintenance.vacuum,
     maintenance.checkpoint,
     maintain.maintain,
+    sign_in.login,
+    sign_in.logout,
+    sign_in.whoami,
+    sign_in.password,
+    tokens.token,
+    user_rights.users,
+    keys.keys,
+    audit.audit,
+    serve.serve,
     doctor.doctor,
     completion.completion,
 )

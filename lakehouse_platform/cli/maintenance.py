@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lakehouse_platform.cli.acting import Permission, using
 from lakehouse_platform.cli.command import PlatformCommand
 from lakehouse_platform.cli.confirm import confirm
 from lakehouse_platform.cli.options import Names, target_argument, where_option, yes_option
@@ -38,10 +39,12 @@ _TARGET_MB = click.option(
 @click.pass_obj
 def compact(session: Session, target: str, target_mb: int | None, where: str | None) -> None:
     """Merge small data files into larger ones; the rows stay as they are."""
-    table = session.lakehouse.resolve(target)
-    with working(session, f"Compacting {table.name}"):
-        result = table.compact(target_file_mb=target_mb, where=where)
-    _say_optimized(session, table.name, f"Compacted {table.name}", result)
+    with (
+        using(session, target, Permission.MAINTAIN_TABLE, "compact") as use,
+        working(session, f"Compacting {use.table.name}"),
+    ):
+        result = use.table.compact(target_file_mb=target_mb, where=where)
+    _say_optimized(session, use.table.name, f"Compacted {use.table.name}", result)
 
 
 optimize = copy(compact)
@@ -60,10 +63,12 @@ optimize.short_help = "The same as compact."
 @click.pass_obj
 def zorder(session: Session, target: str, columns: tuple[str, ...], target_mb: int | None) -> None:
     """Cluster a table by COLUMNS, so that filters on them skip most files."""
-    table = session.lakehouse.resolve(target)
-    with working(session, f"Z-ordering {table.name}"):
-        result = table.z_order(columns, target_file_mb=target_mb)
-    _say_optimized(session, table.name, f"Z-ordered {table.name} by {', '.join(columns)}", result)
+    with (
+        using(session, target, Permission.MAINTAIN_TABLE, "z-order") as use,
+        working(session, f"Z-ordering {use.table.name}"),
+    ):
+        result = use.table.z_order(columns, target_file_mb=target_mb)
+    _say_optimized(session, use.table.name, f"Z-ordered {use.table.name} by {', '.join(columns)}", result)
 
 
 @click.command(
@@ -91,17 +96,22 @@ def vacuum(session: Session, target: str, dry_run: bool, retention_hours: int | 
     Deletes at once, like VACUUM in Spark and Databricks: the retention (7 days by default) protects readers and
     time travel. A retention shorter than the configured one is confirmed first. --dry-run shows the files.
     """
-    table = session.lakehouse.resolve(target)
     usual = session.lakehouse.config.vacuum_retention_hours
     if retention_hours is not None and retention_hours < usual and not dry_run:
+        name = session.lakehouse.resolve(target).name
         confirm(
-            f"Versions of {table.name} older than {retention_hours} h (configured: {usual} h) become "
+            f"Versions of {name} older than {retention_hours} h (configured: {usual} h) become "
             "unreadable, and queries that are reading them fail. Go on?",
             yes=yes,
         )
-    with working(session, f"Vacuuming {table.name}"):
-        result = table.vacuum(retention_hours, dry_run=dry_run)
-    session.output.say(_vacuum_text(table.name, result), {"table": table.name, **asdict(result)})
+    what = "vacuum, dry run" if dry_run else "vacuum"
+    with (
+        using(session, target, Permission.MAINTAIN_TABLE, what) as use,
+        working(session, f"Vacuuming {use.table.name}"),
+    ):
+        result = use.table.vacuum(retention_hours, dry_run=dry_run)
+    name = use.table.name
+    session.output.say(_vacuum_text(name, result), {"table": name, **asdict(result)})
 
 
 @click.command(cls=PlatformCommand, section=_SECTION, examples=("lakehouse checkpoint customers",))
@@ -110,13 +120,15 @@ def vacuum(session: Session, target: str, dry_run: bool, retention_hours: int | 
 @click.pass_obj
 def checkpoint(session: Session, target: str, clean_up: bool) -> None:
     """Write a checkpoint of the log, so that the table opens faster."""
-    table = session.lakehouse.resolve(target)
-    version = table.checkpoint()
-    if clean_up:
-        table.clean_up_log()
+    what = "checkpoint and log clean-up" if clean_up else "checkpoint"
+    with using(session, target, Permission.MAINTAIN_TABLE, what) as use:
+        version = use.table.checkpoint()
+        if clean_up:
+            use.table.clean_up_log()
+    name = use.table.name
     session.output.say(
-        f"Wrote a checkpoint of {table.name} at version {version}.",
-        {"table": table.name, "version": version, "cleaned_up": clean_up},
+        f"Wrote a checkpoint of {name} at version {version}.",
+        {"table": name, "version": version, "cleaned_up": clean_up},
     )
 
 
@@ -130,8 +142,9 @@ def checkpoint(session: Session, target: str, clean_up: bool) -> None:
 @click.pass_obj
 def stats(session: Session, target: str, where: str | None) -> None:
     """Show rows, files and bytes, and how much a predicate lets a query skip."""
-    table = session.lakehouse.resolve(target)
-    info = table.info()
+    with using(session, target, Permission.READ_TABLE, "statistics") as use:
+        info = use.table.info()
+        skipping = None if where is None else use.table.skipping(where)
     facts: dict[str, Any] = {
         "table": info.name,
         "version": info.version,
@@ -140,8 +153,8 @@ def stats(session: Session, target: str, where: str | None) -> None:
         "bytes": info.bytes,
         "bytes_per_file": info.bytes // info.files if info.files else 0,
     }
-    if where is not None:
-        facts["skipping"] = asdict(table.skipping(where))
+    if skipping is not None:
+        facts["skipping"] = asdict(skipping)
     session.output.record(facts)
 
 

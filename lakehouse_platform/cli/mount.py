@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lakehouse_platform.cli.command import PlatformCommand
+from lakehouse_platform.cli.command import AccountCommand, PlatformCommand
 from lakehouse_platform.cli.session import Session
 from lakehouse_platform.errors import InvalidArgumentError, MountFailedError, SourceNotFoundError
 
@@ -21,18 +22,25 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("source", "mountpoint", "profile", "port", "pid", "state")
 _STOP_SECONDS = 60.0
+_LAST_PORT = 65_535
 _PROFILES = ("sync", "bulk")  # importing the enum would load the server for --help
+_ELSEWHERE = (
+    "whoever owns the lakehouse's files runs `lakehouse nfs serve`, and you mount it with --from HOST:PORT."
+)
 
 
 @click.command(
-    cls=PlatformCommand,
+    cls=AccountCommand,
     section="Mount",
     examples=(
         "sudo lakehouse mount customers ./files",
         "lakehouse mount ./lakehouse ./files --profile bulk --print && lakehouse unmount ./files",
+        "lakehouse login alice --password-stdin < password.txt && lakehouse mount lake ./new --from nas:12049 --print",
     ),
 )
-@click.argument("source", help="Table, its path or URI, or a lakehouse.")
+@click.argument(
+    "source", help="Table, its path or URI, or a lakehouse; with --from a table's name, or `lake`."
+)
 @click.argument("mountpoint", type=click.Path(path_type=Path), help="Empty directory; made if missing.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port of the server  [default: a free one]"
@@ -47,6 +55,9 @@ _PROFILES = ("sync", "bulk")  # importing the enum would load the server for --h
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
 @click.option("--allow-other", is_flag=True, help="Let all local users in, not only you and root.")
 @click.option("--print", "print_only", is_flag=True, help="Start the server, but only print how to mount.")
+@click.option(
+    "--from", "running", metavar="HOST:PORT", help="Start nothing: mount from `lakehouse nfs serve` there."
+)
 @click.pass_context
 def mount(
     ctx: click.Context,
@@ -57,41 +68,113 @@ def mount(
     read_only: bool,
     allow_other: bool,
     print_only: bool,
+    running: str | None,
 ) -> None:
     """Show a table, or all tables of a lakehouse, as files.
 
     Starts a server in the background and mounts it, which needs root or sudo without a password. `unmount` ends both.
+    Whoever is signed in sees and changes what their rights allow, as long as the sign-in lasts. With --from a server
+    that runs elsewhere is mounted for who is signed in, at --server or here; `umount` of the system ends that.
     """
+    session = ctx.ensure_object(Session)
+    wishes = _Wishes(mountpoint, profile, read_only=read_only, print_only=print_only)
+    if running is None:
+        if session.server is not None:
+            raise click.UsageError(f"--server tells who mounts, not from where: {_ELSEWHERE}")
+        _mount_started(session, source, wishes, port=port, allow_other=allow_other)
+    elif port or allow_other:
+        raise click.UsageError(
+            "--port and --allow-other are for a server that is started: --from starts none."
+        )
+    else:
+        _mount_running(session, source, wishes, running)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """Where and how something is to be mounted."""
+
+    mountpoint: Path
+    profile: str
+    read_only: bool
+    print_only: bool
+
+
+def _mount_started(session: Session, source: str, wishes: _Wishes, *, port: int, allow_other: bool) -> None:
+    """Start a server and mount it, for who is signed in at the lakehouse itself or the owner of its files."""
     from lakehouse_platform.nfs import mounting
     from lakehouse_platform.nfs.mounts import MountRecord
+    from lakehouse_platform.nfs.tickets import user_path
 
-    session = ctx.ensure_object(Session)
-    place = _free_place(mountpoint, registry := _registry())
-    flags = [*(["--read-only"] if read_only else []), *(["--allow-other"] if allow_other else [])]
-    ready, pid = _start_server(session, source, port, place, flags, registry)
+    place = _free_place(wishes.mountpoint, registry := _registry())
+    served, ticket = _for_whom(session, source)
+    flags = [*(["--read-only"] if wishes.read_only else []), *(["--allow-other"] if allow_other else [])]
+    ready, pid = _start_server(session, served, port, place, flags, registry)
     registry.add(
         MountRecord(
             source=source,
             mountpoint=str(place),
-            profile=profile,
-            read_only=read_only,
+            profile=wishes.profile,
+            read_only=wishes.read_only,
             pid=pid,
             port=ready["port"],
         )
     )
+    export = ready["exports"][wishes.profile]
     target = mounting.Target(
         host="127.0.0.1",
         port=ready["port"],
-        export=ready["exports"][profile],
-        profile=mounting.Profile(profile),
-        read_only=read_only,
+        export=export if ticket is None else user_path(export, ticket),
+        profile=mounting.Profile(wishes.profile),
+        read_only=wishes.read_only,
     )
-    facts = {"mountpoint": str(place), "port": target.port, "pid": pid, "mounted": not print_only}
-    if print_only:
-        session.output.say(_by_hand(target, place), {**facts, "commands": _commands(target, place)})
+    facts = {
+        "mountpoint": str(place),
+        "port": target.port,
+        "pid": pid,
+        "mounted": not wishes.print_only,
+        "acts_as": "owner" if ticket is None else "user",
+    }
+    whose = "the owner of the files" if ticket is None else "who is signed in"
+    if wishes.print_only:
+        session.output.say(_by_hand(target, place, whose), {**facts, "commands": _commands(target, place)})
         return
     mounting.mount(target, place)
-    session.output.say(f"{source} is mounted at {place}; `lakehouse unmount {mountpoint}` ends it.", facts)
+    session.output.say(
+        f"{source} is mounted at {place} for {whose}; `lakehouse unmount {wishes.mountpoint}` ends it.", facts
+    )
+
+
+def _mount_running(session: Session, name: str, wishes: _Wishes, running: str) -> None:
+    """Mount from a server that runs, for who is signed in at a server of the HTTP API or at the lakehouse itself."""
+    from lakehouse_platform.nfs import mounting, tickets
+
+    host, port = _address(running)
+    if "/" in name:
+        raise InvalidArgumentError(
+            f"{name!r} is no name that a server shows: with --from name a table, or `lake` for all of them."
+        )
+    wanted = tickets.Profile[wishes.profile.upper()]
+    exported = tickets.export_name(name.encode(), wanted).decode()
+    ticket = session.accounts.mount_ticket()
+    place = _free_place(wishes.mountpoint, _registry())
+    target = mounting.Target(
+        host=host,
+        port=port,
+        export=tickets.user_path(exported, ticket),
+        profile=mounting.Profile(wishes.profile),
+        read_only=wishes.read_only,
+    )
+    facts = {"mountpoint": str(place), "port": port, "mounted": not wishes.print_only, "acts_as": "user"}
+    if wishes.print_only:
+        said = _lines("Mount it by hand for who is signed in, `sudo umount` ends it.", target, place)
+        session.output.say(said, {**facts, "commands": _commands(target, place)})
+        return
+    mounting.mount(target, place)
+    session.output.say(
+        f"{name} of {running} is mounted at {place} for who is signed in; `sudo umount {wishes.mountpoint}` ends it.",
+        facts,
+    )
 
 
 @click.command(cls=PlatformCommand, section="Mount", examples=("sudo lakehouse unmount ./files",))
@@ -105,7 +188,9 @@ def unmount(ctx: click.Context, mountpoint: Path) -> None:
     place = mountpoint.absolute()
     record = registry.find(str(place))
     if record is None:
-        raise SourceNotFoundError(f"Nothing of ours is mounted at {place}: see `lakehouse mounts`.")
+        raise SourceNotFoundError(
+            f"No server of ours is mounted at {place}: see `lakehouse mounts`; `sudo umount` ends others."
+        )
     if record.is_alive and mounting.is_mounted(place):
         mounting.unmount(place)
     elif mounting.is_mounted(place):
@@ -138,6 +223,13 @@ def mounts(ctx: click.Context) -> None:
     ctx.ensure_object(Session).output.listing(items, _COLUMNS)
 
 
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) <= _LAST_PORT:
+        raise InvalidArgumentError(f"{text!r} is no HOST:PORT: give both, as `lakehouse nfs serve` has them.")
+    return host, int(port)
+
+
 def _registry() -> MountRegistry:
     from lakehouse_platform.nfs.mounts import MountRegistry
     from lakehouse_platform.nfs.state import state_home
@@ -160,6 +252,42 @@ def _free_place(mountpoint: Path, registry: MountRegistry) -> Path:
     if any(place.iterdir()):
         raise InvalidArgumentError(f"{place} is not empty: name a new or empty directory to mount at.")
     return place
+
+
+def _for_whom(session: Session, source: str) -> tuple[str, str | None]:
+    """Return what to serve and the ticket of who is signed in there; as it was named, and None, for the files' owner.
+
+    By a symbolic link it is the same table or lakehouse, and the user's rights are on its own name.
+
+    Raises:
+        AuthError: Somebody has signed in, but the sign-in does not count any more.
+    """
+    from lakehouse_platform.cli.local_sign_in import LocalSignIn
+    from lakehouse_platform.services.lakehouse import Lakehouse
+
+    here = session.lakehouse
+    try:
+        found = here.source(source)
+    except SourceNotFoundError as error:
+        if session.config.server is None:
+            raise
+        raise SourceNotFoundError(
+            f"{error.message} A mount is made where the files are; for those of {session.config.server} "
+            f"{_ELSEWHERE}",
+            **error.details,
+        ) from error
+    if isinstance(found, Lakehouse):
+        lakehouse = here if here.is_same(found) else found
+        place = lakehouse.store.base
+    elif (name := here.name_of(found)) is not None:
+        lakehouse, place = here, here.store.table(name).location
+    else:
+        return source, None
+    with lakehouse:
+        actor = LocalSignIn(lakehouse).actor()
+        if actor.session_id is None:
+            return source, None
+        return place.uri, lakehouse.accounts.mount_ticket(actor)
 
 
 def _start_server(
@@ -214,8 +342,10 @@ def _commands(target: Target, place: Path) -> dict[str, str]:
     return {platform.value: command_line(target, where, platform) for platform, where in places.items()}
 
 
-def _by_hand(target: Target, place: Path) -> str:
-    lines = [
-        f"The server answers on port {target.port}. Mount it by hand, `lakehouse unmount {place}` ends it."
-    ]
-    return "\n".join([*lines, *(f"{name}:\n  {line}" for name, line in _commands(target, place).items())])
+def _by_hand(target: Target, place: Path, whose: str) -> str:
+    how = f"Mount it by hand for {whose}, `lakehouse unmount {place}` ends it."
+    return _lines(f"The server answers on port {target.port}. {how}", target, place)
+
+
+def _lines(said: str, target: Target, place: Path) -> str:
+    return "\n".join([said, *(f"{name}:\n  {line}" for name, line in _commands(target, place).items())])

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lakehouse_platform.cli.command import PlatformCommand, PlatformGroup
+from lakehouse_platform.cli.command import AccountCommand, PlatformCommand, PlatformGroup
 from lakehouse_platform.cli.session import Session
 
 if TYPE_CHECKING:
     from lakehouse_platform.nfs.service import NfsServer
 
 
-@click.group(cls=PlatformGroup)
+@click.group(cls=PlatformGroup, section="Mount")
 def nfs() -> None:
     """Serve tables as files over NFSv3; `mount` does it for you."""
 
@@ -77,6 +77,25 @@ def serve(
             _unmount(mountpoint)
     finally:
         server.shutdown()
+
+
+@nfs.command(
+    cls=AccountCommand,
+    section="Mount",
+    examples=(
+        "lakehouse login alice --password-stdin < password.txt && lakehouse nfs ticket",
+        "lakehouse nfs ticket --json",
+    ),
+)
+@click.pass_obj
+def ticket(session: Session) -> None:
+    """Print the ticket with which who is signed in mounts from a server that runs.
+
+    It stands for the owner's ticket in the path that `lakehouse nfs serve` prints, and is void when the sign-in ends.
+    Whoever has it acts as you there; `lakehouse mount --from` fetches it by itself.
+    """
+    text = session.accounts.mount_ticket()
+    session.output.say(text, {"ticket": text})
 
 
 def _announce(server: NfsServer, session: Session) -> None:

@@ -72,6 +72,17 @@ def common_options() -> list[click.Parameter]:
     ]
 
 
+def server_option() -> click.Parameter:
+    """Return the option that names a server to ask; the session takes its value."""
+    meaning = "Ask the HTTP API there, not the lakehouse itself  [setting: server]"
+    return _common("--server", "server", metavar="URL", help=meaning)
+
+
+def user_argument(command: Decorated) -> Decorated:
+    """Add USER: whose account it is about."""
+    return click.argument("user", help="User id, user name or e-mail address.")(command)
+
+
 def target_argument(command: Decorated) -> Decorated:
     """Add TARGET: a table name of the lakehouse, a path or a URI."""
     meaning = "Table of the lakehouse, path or URI."

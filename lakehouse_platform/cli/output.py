@@ -12,7 +12,7 @@ import dataclasses
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any, TypeGuard
@@ -37,6 +37,14 @@ class Output(ABC):
     def listing(self, items: Sequence[Facts], columns: Sequence[str]) -> None:
         """Show many things of one kind; people see `columns` only, programs everything."""
 
+    @abstractmethod
+    def lines(self, columns: Sequence[str]) -> Callable[[Sequence[Facts]], None]:
+        """Return what shows things as they come, each on a line of its own; see `listing`."""
+
+    @abstractmethod
+    def hint(self, sentence: str) -> None:
+        """Tell people how to go on; programs know from the result."""
+
 
 class JsonOutput(Output):
     """One JSON document on standard output, indented on a terminal."""
@@ -54,6 +62,20 @@ class JsonOutput(Output):
         """Print an array of objects."""
         del columns
         click.echo(to_json(list(items)))
+
+    def lines(self, columns: Sequence[str]) -> Callable[[Sequence[Facts]], None]:
+        """Return what prints each as one object on one line."""
+        del columns
+
+        def show(items: Sequence[Facts]) -> None:
+            for item in items:
+                click.echo(json.dumps(item, default=_plain, ensure_ascii=False))
+            sys.stdout.flush()
+
+        return show
+
+    def hint(self, sentence: str) -> None:
+        """Print nothing."""
 
 
 class TextOutput(Output):
@@ -79,14 +101,38 @@ class TextOutput(Output):
 
             print_listing(columns, cells)
             return
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(cells)
+        _write_csv([columns, *cells])
+
+    def lines(self, columns: Sequence[str]) -> Callable[[Sequence[Facts]], None]:
+        """Return what prints CSV in a pipe, after a header, and the same values with spaces on a terminal."""
+        if not sys.stdout.isatty():
+            _write_csv([columns])
+
+        def show(items: Sequence[Facts]) -> None:
+            cells = [[_cell(item.get(column)) for column in columns] for item in items]
+            if sys.stdout.isatty():
+                from lakehouse_platform.cli.grid import visible
+
+                for line in cells:
+                    click.echo("  ".join(visible(cell) for cell in line if cell))
+            else:
+                _write_csv(cells)
+            sys.stdout.flush()
+
+        return show
+
+    def hint(self, sentence: str) -> None:
+        """Print the sentence on standard error."""
+        click.echo(sentence, err=True)
 
 
-def counted(number: int | None, noun: str) -> str:
-    """Return a number with its noun: `1 row`, `2 rows`."""
-    return f"{'?' if number is None else number} {noun}{'' if number == 1 else 's'}"
+def counted(number: int | None, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 row`, `2 rows`; `plural` for a noun that takes no `s`."""
+    return f"{'?' if number is None else number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _write_csv(lines: Sequence[Sequence[str]]) -> None:
+    csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
 
 
 def to_json(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from lakehouse_platform.cli.acting import Permission, using
 from lakehouse_platform.cli.command import PlatformCommand
 from lakehouse_platform.cli.options import KeyValue, Names, reason_option, target_argument
 from lakehouse_platform.cli.session import Session
@@ -23,11 +24,12 @@ _SECTION = "Create and shape"
 @click.pass_obj
 def set_primary_key(session: Session, target: str, columns: tuple[str, ...]) -> None:
     """Declare the columns that identify a row; from then on every write is checked for duplicates."""
-    table = session.lakehouse.resolve(target)
-    version = table.set_primary_key(columns)
+    with using(session, target, Permission.ALTER_TABLE, "primary key") as use:
+        version = use.table.set_primary_key(columns)
+    name = use.table.name
     session.output.say(
-        f"The primary key of {table.name} is {', '.join(columns)}.",
-        {"table": table.name, "primary_key": columns, "version": version},
+        f"The primary key of {name} is {', '.join(columns)}.",
+        {"table": name, "primary_key": columns, "version": version},
     )
 
 
@@ -45,13 +47,13 @@ def add_columns(session: Session, target: str, schema_text: str) -> None:
     """Add columns; they are NULL in the rows that are there."""
     from lakehouse_platform.model.schema import Schema
 
-    table = session.lakehouse.resolve(target)
     added = Schema.parse(schema_text)
-    version = table.add_columns(added)
+    with using(session, target, Permission.ALTER_TABLE, "add columns") as use:
+        version = use.table.add_columns(added)
     names = [field.name for field in added.fields]
     session.output.say(
-        f"Added {', '.join(names)} to {table.name}; version {version}.",
-        {"table": table.name, "columns": names, "version": version},
+        f"Added {', '.join(names)} to {use.table.name}; version {version}.",
+        {"table": use.table.name, "columns": names, "version": version},
     )
 
 
@@ -71,10 +73,12 @@ def add_columns(session: Session, target: str, schema_text: str) -> None:
 @click.pass_obj
 def properties(session: Session, target: str, assignments: tuple[tuple[str, str], ...]) -> None:
     """Show a table's properties, after setting those of --set."""
-    table = session.lakehouse.resolve(target)
-    if assignments:
-        table.set_properties(dict(assignments))
-    session.output.record(table.info().properties)
+    permission = Permission.ALTER_TABLE if assignments else Permission.READ_TABLE
+    with using(session, target, permission, "properties") as use:
+        if assignments:
+            use.table.set_properties(dict(assignments))
+        info = use.table.info()
+    session.output.record(info.properties)
 
 
 @click.command(
@@ -95,9 +99,12 @@ def properties(session: Session, target: str, assignments: tuple[tuple[str, str]
 @click.pass_obj
 def constraints(session: Session, target: str, add: tuple[str, str] | None, drop: str | None) -> None:
     """Show a table's CHECK constraints, after adding or dropping one."""
-    table = session.lakehouse.resolve(target)
-    if drop is not None:
-        table.drop_constraint(drop)
-    if add is not None:
-        table.add_constraint(*add)
-    session.output.record(table.info().constraints)
+    changes = [*(["drop"] if drop is not None else []), *(["add"] if add is not None else [])]
+    permission = Permission.ALTER_TABLE if changes else Permission.READ_TABLE
+    with using(session, target, permission, " ".join([*changes, "constraints"])) as use:
+        if drop is not None:
+            use.table.drop_constraint(drop)
+        if add is not None:
+            use.table.add_constraint(*add)
+        info = use.table.info()
+    session.output.record(info.constraints)

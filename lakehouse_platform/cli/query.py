@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from lakehouse_platform.cli.acting import Permission, asking, moment_text, reading
 from lakehouse_platform.cli.command import PlatformCommand
 from lakehouse_platform.cli.options import MOMENT_HELP, Names, target_argument, where_option
 from lakehouse_platform.cli.row_options import FILE_FORMATS, RowFormat, RowOptions, row_options
 from lakehouse_platform.cli.rows import print_rows
 from lakehouse_platform.cli.session import Session
+
+if TYPE_CHECKING:  # the engine takes a third of a second to import: only commands that use it pay
+    from lakehouse_platform.services.table_work import Rows, Table
 
 _SECTION = "Read"
 
@@ -32,7 +38,8 @@ def query(session: Session, target: str, sql_text: str, wanted: RowOptions) -> N
 
     SQL is one SELECT; it cannot change anything. Rows are a table on a terminal and CSV in a pipe.
     """
-    print_rows(session, session.lakehouse.resolve(target).sql(sql_text), wanted)
+    with reading(session, target, Permission.RUN_SQL, lambda table: table.sql(sql_text), "query") as rows:
+        print_rows(session, rows, wanted)
 
 
 @click.command(
@@ -48,7 +55,8 @@ def query(session: Session, target: str, sql_text: str, wanted: RowOptions) -> N
 @click.pass_obj
 def sql(session: Session, sql_text: str, wanted: RowOptions) -> None:
     """Run SQL over the whole lakehouse: every table is visible under its name."""
-    print_rows(session, session.lakehouse.store.sql(sql_text), wanted)
+    with asking(session, sql_text) as rows:
+        print_rows(session, rows, wanted)
 
 
 @click.command(
@@ -66,10 +74,15 @@ def sql(session: Session, sql_text: str, wanted: RowOptions) -> None:
 @click.pass_obj
 def at(session: Session, target: str, moment: str, sql_text: str | None, wanted: RowOptions) -> None:
     """Read a table as it was at a version or a time, whole or through SQL."""
-    table = session.lakehouse.resolve(target)
-    version = int(moment) if moment.isdigit() else table.version_at(moment)
-    rows = table.scan(version=version) if sql_text is None else table.sql(sql_text, version=version)
-    print_rows(session, rows, wanted)
+    number = int(moment) if moment.isdigit() else None
+
+    def look(table: Table) -> Rows:
+        version = table.version_at(moment) if number is None else number
+        return table.scan(version=version) if sql_text is None else table.sql(sql_text, version=version)
+
+    permission = Permission.READ_TABLE if sql_text is None else Permission.RUN_SQL
+    with reading(session, target, permission, look, moment_text(number)) as rows:
+        print_rows(session, rows, wanted)
 
 
 @click.command(
@@ -99,7 +112,12 @@ def export(
     FILE is replaced once all rows are written; until then it stays as it was.
     """
     wanted = RowOptions(row_format=RowFormat(row_format) if row_format else None, output=file)
-    table = session.lakehouse.resolve(target)
-    print_rows(
-        session, table.scan(columns, where), wanted, total=table.info().rows if where is None else None
-    )
+    total: int | None = None
+
+    def look(table: Table) -> Rows:
+        nonlocal total
+        total = table.info().rows if where is None else None
+        return table.scan(columns, where)
+
+    with reading(session, target, Permission.EXPORT_TABLE, look, "export") as rows:
+        print_rows(session, rows, wanted, total=total)

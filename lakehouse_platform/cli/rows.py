@@ -5,31 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import click
 
 from lakehouse_platform.cli.output import counted
 from lakehouse_platform.cli.progress import row_progress
 from lakehouse_platform.cli.row_options import BINARY_FORMATS, FORMAT_OF_SUFFIX, RowFormat, RowOptions
+from lakehouse_platform.cli.row_source import RowSource
 from lakehouse_platform.cli.session import Session
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@runtime_checkable
-class RowSource(Protocol):
-    """Rows that can be read as a stream of record batches."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns."""
-        ...
-
-    def reader(self) -> pa.RecordBatchReader:
-        """Return the stream."""
-        ...
 
 
 def print_rows(
@@ -85,7 +72,7 @@ def _write_to_file(
 ) -> None:
     from lakehouse_platform.services.files import export_rows
 
-    options = session.lakehouse.config.plain_storage_options
+    options = session.config.plain_storage_options
     with row_progress(session, f"Writing {output}", total) as report:
         written = export_rows(rows, output, row_format, storage_options=options, on_progress=report)
     session.output.say(

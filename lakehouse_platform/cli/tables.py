@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lakehouse_platform.cli.acting import Permission, drop_table, overview, using
 from lakehouse_platform.cli.command import PlatformCommand
 from lakehouse_platform.cli.confirm import confirm
 from lakehouse_platform.cli.creation import (
@@ -20,8 +21,12 @@ from lakehouse_platform.cli.output import counted
 from lakehouse_platform.cli.session import Session
 from lakehouse_platform.errors import LakehouseError
 
+if TYPE_CHECKING:
+    from lakehouse_platform.model.results import TableInfo
+
 _LOOK = "Look"
 _SHAPE = "Create and shape"
+_FIRST_ACCOUNT = "If others shall use it: `lakehouse users bootstrap NAME EMAIL` makes the first superadmin."
 _TABLES_COLUMNS = ("name", "rows", "files", "bytes", "version", "modified", "description")
 
 
@@ -38,7 +43,8 @@ def init(session: Session) -> None:
     created = [name for name in lakehouse.init() if name not in before]
     base = lakehouse.config.base_path
     made = f"created {', '.join(created)}" if created else "everything was there already"
-    session.output.say(f"Lakehouse {base}: {made}.", {"base_path": base, "created": created})
+    hint = f"\n{_FIRST_ACCOUNT}" if created else ""
+    session.output.say(f"Lakehouse {base}: {made}.{hint}", {"base_path": base, "created": created})
 
 
 @click.command(
@@ -79,21 +85,19 @@ def create(session: Session, target: str, source: Source, definition: Definition
 @click.pass_obj
 def tables(session: Session, names: bool) -> None:
     """List the tables of the lakehouse."""
-    store = session.lakehouse.store
+    listed = [_listed(name, one) for name, one in overview(session, opened=not names).items()]
     if names:
-        session.output.listing([{"name": name} for name in store.tables()], ("name",))
+        session.output.listing(listed, ("name",))
         return
-    listed = [_listed(session, name) for name in store.tables()]
     damaged = any("error" in item for item in listed)
     session.output.listing(listed, (*_TABLES_COLUMNS, "error") if damaged else _TABLES_COLUMNS)
 
 
-def _listed(session: Session, name: str) -> dict[str, Any]:
+def _listed(name: str, found: TableInfo | LakehouseError | None) -> dict[str, Any]:
     """Return a table's line; one that cannot be opened does not hide the others."""
-    try:
-        return session.lakehouse.store.table(name).info().to_dict()
-    except LakehouseError as error:
-        return {"name": name, "error": error.message}
+    if found is None:
+        return {"name": name}
+    return {"name": name, "error": found.message} if isinstance(found, LakehouseError) else found.to_dict()
 
 
 @click.command(
@@ -108,7 +112,8 @@ def schema(session: Session, target: str, as_sql: bool) -> None:
     """Show a table's columns; the text form is what `create --schema` takes."""
     from lakehouse_platform.text.ddl import create_table_statement, schema_text
 
-    info = session.lakehouse.resolve(target).info()
+    with using(session, target, Permission.READ_TABLE, "schema") as use:
+        info = use.table.info()
     text, statement = schema_text(info), create_table_statement(info)
     session.output.say(
         statement if as_sql else text,
@@ -133,7 +138,9 @@ def schema(session: Session, target: str, as_sql: bool) -> None:
 @click.pass_obj
 def describe(session: Session, target: str) -> None:
     """Show everything about a table: size, version, columns, key, partitions, properties, constraints."""
-    session.output.record(session.lakehouse.resolve(target).info().to_dict())
+    with using(session, target, Permission.READ_TABLE, "description") as use:
+        info = use.table.info()
+    session.output.record(info.to_dict())
 
 
 @click.command(
@@ -149,5 +156,5 @@ def drop(session: Session, target: str, yes: bool) -> None:
     table = session.lakehouse.resolve(target)
     uri = table.location.uri
     confirm(f"Delete table {table.name} ({uri}) with all its rows and versions?", yes=yes)
-    table.drop()
+    drop_table(session, target)
     session.output.say(f"Dropped {table.name}.", {"table": table.name, "uri": uri})

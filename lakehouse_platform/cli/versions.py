@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from lakehouse_platform.cli.acting import Permission, moment_text, reading, using
 from lakehouse_platform.cli.command import PlatformCommand
 from lakehouse_platform.cli.options import MOMENT_HELP, reason_option, target_argument
 from lakehouse_platform.cli.row_options import RowOptions, row_options
@@ -24,7 +25,8 @@ _HISTORY_COLUMNS = ("version", "timestamp", "operation", "actor", "door", "reaso
 @click.pass_obj
 def history(session: Session, target: str, limit: int | None) -> None:
     """List the versions of a table, newest first."""
-    versions = session.lakehouse.resolve(target).history(limit)
+    with using(session, target, Permission.READ_TABLE, "history") as use:
+        versions = use.table.history(limit)
     session.output.listing([version.to_dict() for version in versions], _HISTORY_COLUMNS)
 
 
@@ -45,8 +47,13 @@ def diff(session: Session, target: str, old: int, new: int | None, wanted: RowOp
 
     The column _change_type says how: insert, delete, update_preimage (before) or update_postimage (after).
     """
-    table = session.lakehouse.resolve(target)
-    print_rows(session, table.diff(old, table.version() if new is None else new), wanted)
+    from lakehouse_platform.services.table_work import difference
+
+    what = moment_text(old, "changes from version")
+    with reading(
+        session, target, Permission.READ_TABLE, lambda table: difference(table, old, new), what
+    ) as rows:
+        print_rows(session, rows, wanted)
 
 
 @click.command(
@@ -68,7 +75,11 @@ def changes(session: Session, target: str, start: int, end: int | None, wanted: 
     The table must record them: `lakehouse properties TARGET --set delta.enableChangeDataFeed=true`.
     `lakehouse diff` compares two versions of any table.
     """
-    print_rows(session, session.lakehouse.resolve(target).change_feed(start, end), wanted)
+    what = moment_text(start, "change feed from version")
+    with reading(
+        session, target, Permission.READ_TABLE, lambda table: table.change_feed(start, end), what
+    ) as rows:
+        print_rows(session, rows, wanted)
 
 
 @click.command(
@@ -85,9 +96,11 @@ def changes(session: Session, target: str, start: int, end: int | None, wanted: 
 @click.pass_obj
 def restore(session: Session, target: str, moment: str) -> None:
     """Make an earlier version the newest; nothing of the history is lost."""
-    table = session.lakehouse.resolve(target)
-    version = table.restore(int(moment) if moment.isdigit() else moment)
+    number = int(moment) if moment.isdigit() else None
+    with using(session, target, Permission.RESTORE_TABLE, moment_text(number)) as use:
+        version = use.table.restore(moment if number is None else number)
+    name = use.table.name
     session.output.say(
-        f"{table.name} is again as it was at {moment} (version {version}).",
-        {"table": table.name, "restored": moment, "version": version},
+        f"{name} is again as it was at {moment} (version {version}).",
+        {"table": name, "restored": moment, "version": version},
     )

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from lakehouse_platform.cli.acting import Permission, using
 from lakehouse_platform.cli.command import PlatformCommand
 from lakehouse_platform.cli.options import KeyValue, Names, reason_option, target_argument, where_option
 from lakehouse_platform.cli.output import counted
@@ -37,11 +38,14 @@ def insert(session: Session, target: str, rows: str | None, file: str | None) ->
     """
     from lakehouse_platform.services.files import insert_json
 
-    table = session.lakehouse.resolve(target)
-    result = insert_json(table, read_json(rows, file))
+    text = read_json(rows, file)
+    with using(session, target, Permission.WRITE_TABLE, "insert") as use:
+        result = insert_json(use.table, text)
+        use.note.row_count = result.rows
+    name = use.table.name
     session.output.say(
-        f"Inserted {counted(result.rows, 'row')} into {table.name}; version {result.version}.",
-        {"table": table.name, **asdict(result)},
+        f"Inserted {counted(result.rows, 'row')} into {name}; version {result.version}.",
+        {"table": name, **asdict(result)},
     )
 
 
@@ -68,13 +72,18 @@ def append(session: Session, target: str, file: str, delimiter: str | None, evol
     from lakehouse_platform.services.files import FileForm, FileOptions, append_file
 
     form = FileForm.of(file)
-    table = session.lakehouse.resolve(target)
-    with byte_progress(session, f"Importing {file}") as on_progress:
+    also = Permission.ALTER_TABLE if evolve else None
+    with (
+        using(session, target, Permission.WRITE_TABLE, "append", also=also) as use,
+        byte_progress(session, f"Importing {file}") as on_progress,
+    ):
         options = FileOptions(delimiter=delimiter, evolve=evolve, on_progress=on_progress)
-        result = append_file(table, file, form, options)
+        result = append_file(use.table, file, form, options)
+        use.note.row_count = result.rows
+    name = use.table.name
     session.output.say(
-        f"Appended {counted(result.rows, 'row')} to {table.name}; version {result.version}.",
-        {"table": table.name, **asdict(result)},
+        f"Appended {counted(result.rows, 'row')} to {name}; version {result.version}.",
+        {"table": name, **asdict(result)},
     )
 
 
@@ -103,12 +112,15 @@ def merge(
     """
     from lakehouse_platform.services.files import merge_json
 
-    table = session.lakehouse.resolve(target)
-    result = merge_json(table, read_json(rows, file), on)
+    text = read_json(rows, file)
+    with using(session, target, Permission.WRITE_TABLE, "merge") as use:
+        result = merge_json(use.table, text, on)
+        use.note.row_count = result.rows_inserted + result.rows_updated + result.rows_deleted
+    name = use.table.name
     session.output.say(
-        f"Merged into {table.name}: {result.rows_inserted} inserted, {result.rows_updated} updated, "
+        f"Merged into {name}: {result.rows_inserted} inserted, {result.rows_updated} updated, "
         f"{result.rows_deleted} deleted; version {result.version}.",
-        {"table": table.name, **asdict(result)},
+        {"table": name, **asdict(result)},
     )
 
 
@@ -137,12 +149,16 @@ def update(
     session: Session, target: str, assignments: tuple[tuple[str, str], ...], where: str | None
 ) -> None:
     """Set columns of the rows that fulfil a predicate."""
-    table = session.lakehouse.resolve(target)
-    with working(session, f"Updating {table.name}"):
-        result = table.update(dict(assignments), where)
+    with (
+        using(session, target, Permission.WRITE_TABLE, "update") as use,
+        working(session, f"Updating {use.table.name}"),
+    ):
+        result = use.table.update(dict(assignments), where)
+        use.note.row_count = result.rows_updated
+    name = use.table.name
     session.output.say(
-        f"Updated {counted(result.rows_updated, 'row')} of {table.name}; version {result.version}.",
-        {"table": table.name, **asdict(result)},
+        f"Updated {counted(result.rows_updated, 'row')} of {name}; version {result.version}.",
+        {"table": name, **asdict(result)},
     )
 
 
@@ -160,10 +176,14 @@ def update(
 @click.pass_obj
 def delete(session: Session, target: str, where: str) -> None:
     """Delete the rows that fulfil a predicate. Earlier versions keep them until vacuum."""
-    table = session.lakehouse.resolve(target)
-    with working(session, f"Deleting from {table.name}"):
-        result = table.delete(where)
+    with (
+        using(session, target, Permission.WRITE_TABLE, "delete") as use,
+        working(session, f"Deleting from {use.table.name}"),
+    ):
+        result = use.table.delete(where)
+        use.note.row_count = result.rows_deleted
+    name = use.table.name
     session.output.say(
-        f"Deleted {counted(result.rows_deleted, 'row')} of {table.name}; version {result.version}.",
-        {"table": table.name, **asdict(result)},
+        f"Deleted {counted(result.rows_deleted, 'row')} of {name}; version {result.version}.",
+        {"table": name, **asdict(result)},
     )

@@ -240,5 +240,9 @@ def _next(directory: Path, show: Show) -> None:
         "Python:",
         '    .venv/bin/python -c "from lakehouse_platform import DeltaStore; '
         f"print(DeltaStore('{lake}').scan('stations', limit=3).to_polars())\"",
-        "The mount that shows tables as files, and the HTTP API, come with later versions.",
+        "The HTTP API (http://127.0.0.1:8080/docs); bootstrap makes its first user:",
+        f"    .venv/bin/lakehouse --base-path {lake} users bootstrap NAME EMAIL",
+        f"    .venv/bin/lakehouse --base-path {lake} serve",
+        "A table as files that editors and scripts change (as root, with the system's NFS client):",
+        f"    sudo .venv/bin/lakehouse mount {lake}/stations {directory}/files",
     )

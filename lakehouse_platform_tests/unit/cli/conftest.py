@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lakehouse_platform.cli.main import cli
-from lakehouse_platform_tests.unit.cli.running import Run
+from lakehouse_platform_tests.unit.cli.running import NEW_PASSWORD, PASSWORD, Run
 
 _CUSTOMERS = '[{"id": 1, "name": "Alice"}, {"id": 2, "name": "Bob"}, {"id": 3, "name": null}]'
 _ORDERS = """\
@@ -31,18 +31,23 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("prepared")
     _write_files(directory)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         for variable in [name for name in os.environ if name.startswith("LAKEHOUSE_")]:
             patch.delenv(variable)
         patch.chdir(directory)
         for words in _set_up():
-            result = CliRunner().invoke(cli, words)
+            result = CliRunner().invoke(cli, words, input=f"{PASSWORD}\n")
             assert result.exit_code == 0, (words, result.output, result.exception)
     return directory
 
 
 @pytest.fixture
 def workplace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: files, and `./lakehouse` with customers (versions 0 to 3) and orders."""
+    """The working directory: files, and `./lakehouse` with customers (versions 0 to 3) and orders.
+
+    Its superadmin is root, its users are alice and bob; carol waits for approval. All have the same password.
+    The program loader has an API key.
+    """
     directory = tmp_path / "work"
     shutil.copytree(prepared, directory)
     monkeypatch.chdir(directory)
@@ -71,10 +76,21 @@ def _set_up() -> list[list[str]]:
         ["update", "customers", "--set", "name='Alice A.'", "--where", "id = 1"],
         ["insert", "customers", '{"id": 4, "name": "Dave"}'],
         ["create", "orders", "--from-csv", "orders.csv", "--partition-by", "country"],
+        ["users", "bootstrap", "root", "root@example.com", "--password-stdin"],
+        *(
+            ["users", "add", name, f"{name}@example.com", "--approve", "--password-stdin"]
+            for name in ("alice", "bob")
+        ),
+        ["users", "add", "carol", "carol@example.com", "--password-stdin"],
+        ["users", "add-service", "loader"],
+        ["keys", "create", "loader", "--label", "nightly"],
     ]
 
 
 def _write_files(directory: Path) -> None:
+    (directory / "password.txt").write_text(f"{PASSWORD}\n")
+    (directory / "new_password.txt").write_text(f"{NEW_PASSWORD}\n")
+    (directory / "two_passwords.txt").write_text(f"{PASSWORD}\n{NEW_PASSWORD}\n")
     (directory / "lakehouse.toml").write_text('durability = "os"\n')
     (directory / "orders.csv").write_text(_ORDERS)
     (directory / "new_orders.csv").write_text("id,customer,amount,country\n5,2,99.0,IT\n")

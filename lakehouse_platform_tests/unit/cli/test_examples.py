@@ -25,8 +25,8 @@ def _commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click
 
 
 COMMANDS = {name: command for name, command in _commands(cli) if isinstance(command, PlatformCommand)}
-# What needs a kernel with an NFS client, and what serves until it is ended; tests of the mount run them.
-NOT_RUN = ("sudo ", "lakehouse nfs serve ")
+# What needs a kernel with an NFS client, and what goes on until it is ended; other tests run them.
+NOT_RUN = ("sudo ", "lakehouse nfs serve ", "lakehouse serve", "lakehouse audit tail --follow")
 SHELL_SIGNS = {"|", "<", ">", "&&"}
 
 

@@ -55,3 +55,26 @@ def test_numbers_agree_with_their_nouns() -> None:
 def test_things_with_names_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     TextOutput().record({"columns": [{"name": "id", "type": "Int32", "nullable": False}]})
     assert capsys.readouterr().out == "columns.id: type=Int32, nullable=false\n"
+
+
+def test_things_that_come_one_by_one_are_csv_with_one_header(capsys: pytest.CaptureFixture[str]) -> None:
+    show = TextOutput().lines(["name", "rows"])
+    show([{"name": "a", "rows": 1}])
+    show([])
+    show([{"name": "b,c", "rows": None}])
+    assert capsys.readouterr().out == 'name,rows\na,1\n"b,c",\n'
+
+
+def test_things_that_come_one_by_one_are_one_json_document_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    show = JsonOutput().lines(["name"])
+    show([{"name": "a", "at": MOMENT}, {"name": "b"}])
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"name": "a", "at": "2026-02-01T12:00:00.000Z"}, {"name": "b"},
+    ]  # fmt: skip
+
+
+def test_a_hint_is_for_people_and_not_in_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+    TextOutput().hint("Go on.")
+    JsonOutput().hint("Go on.")
+    assert capsys.readouterr() == ("", "Go on.\n")

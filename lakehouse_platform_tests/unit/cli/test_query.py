@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from lakehouse_platform.cli.exits import ExitStatus
 from lakehouse_platform_tests.unit.cli.running import Run, document, error
 
 
@@ -126,3 +127,17 @@ def test_an_unknown_table_is_named(run: Run) -> None:
 def test_json_and_another_form_contradict_each_other(run: Run) -> None:
     refused = run("query", "customers", "SELECT 1", "--json", "--format", "csv")
     assert (refused.exit_code, json.loads(refused.stderr)["code"]) == (2, "usage")
+
+
+def test_columns_of_one_name_are_shown_and_are_no_json(run: Run, workplace: Path) -> None:
+    query = ["sql", "SELECT * FROM customers a JOIN customers b ON a.id + 1 = b.id WHERE a.id = 1"]
+    assert run(*query).stdout == "id,name,id,name\n1,Alice A.,2,Bob\n"
+    assert "| 1 | Alice A. | 2 | Bob |" in " ".join(run(*query, "--format", "table").stdout.split())
+    for words in (["--json"], ["--output", "o.json", "--json"], ["--output", "o.parquet", "--json"]):
+        refused = run(*query, *words)
+        assert refused.exit_code == ExitStatus.QUERY
+        assert (error(refused)["code"], error(refused)["details"]["columns"]) == (
+            "invalid_sql",
+            ["id", "name"],
+        )
+    assert not list(workplace.glob("o.*"))

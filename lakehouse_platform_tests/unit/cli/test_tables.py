@@ -9,7 +9,7 @@ import pytest
 
 from lakehouse_platform_tests.unit.cli.running import Run, document, error
 
-SYSTEM = ["audit_log", "grants", "sessions", "user_actions", "users"]
+SYSTEM = ["api_keys", "audit_log", "grants", "sessions", "user_actions", "users"]
 
 
 def test_init_creates_the_system_tables_once(run: Run) -> None:
