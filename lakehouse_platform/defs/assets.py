@@ -10,8 +10,10 @@ from lakehouse_platform.defs import keys
 from lakehouse_platform.defs.failing import RETRY, step_failures
 from lakehouse_platform.defs.metadata import definition_metadata, spec_metadata, table_metadata
 from lakehouse_platform.defs.resources import LakehouseResource
+from lakehouse_platform.services.lakehouse import Lakehouse
+from lakehouse_platform.services.upkeep_access import maintained
 from lakehouse_platform.settings import LakehouseConfig
-from lakehouse_platform.upkeep.status import TableSpec, table_status
+from lakehouse_platform.upkeep.status import TableSpec, TableStatus, table_status
 
 # A warning at two thirds of the allowed age leaves time to look before the check fails.
 _WARN_SHARE = 2 / 3
@@ -59,11 +61,8 @@ def _table_asset(asset: dg.AssetSpec, table: str, spec: TableSpec | None) -> dg.
         specs=[asset], name=keys.node_name("table", table), description=asset.description, retry_policy=RETRY
     )
     def refresh(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> dg.MaterializeResult[Any]:
-        with step_failures():
-            store = lakehouse.open(context.run.run_id).store
-            if spec is not None:
-                store.ensure(spec)
-            status = table_status(store, table)
+        with step_failures(), lakehouse.open(context.run.run_id) as opened:
+            status = maintained(opened, table, "materialization", lambda: _refreshed(opened, table, spec))
         return dg.MaterializeResult(
             asset_key=asset.key,
             metadata=table_metadata(status),
@@ -71,6 +70,12 @@ def _table_asset(asset: dg.AssetSpec, table: str, spec: TableSpec | None) -> dg.
         )
 
     return refresh
+
+
+def _refreshed(lakehouse: Lakehouse, table: str, spec: TableSpec | None) -> TableStatus:
+    if spec is not None:
+        lakehouse.store.ensure(spec)
+    return table_status(lakehouse.store, table)
 
 
 def _freshness(config: LakehouseConfig) -> dg.FreshnessPolicy:

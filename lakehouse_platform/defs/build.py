@@ -8,7 +8,9 @@ import dagster as dg
 from pydantic import SecretStr
 
 from lakehouse_platform.defs.assets import system_table_asset, user_table_asset
+from lakehouse_platform.defs.chain_check import chain_check
 from lakehouse_platform.defs.checks import table_checks
+from lakehouse_platform.defs.failure_sensor import run_failure_audit_sensor
 from lakehouse_platform.defs.jobs import JOBS
 from lakehouse_platform.defs.resources import LakehouseResource, absolute
 from lakehouse_platform.defs.schedules import SCHEDULES
@@ -61,11 +63,12 @@ def build_defs(
         ],
         asset_checks=[
             *(table_checks(name, spec) for name, spec in system.items()),
+            chain_check,
             *(table_checks(table, None) for table in user),
         ],
         jobs=JOBS,
         schedules=SCHEDULES,
-        sensors=SENSORS,
+        sensors=[*SENSORS, run_failure_audit_sensor],
         resources={"lakehouse": lakehouse, **(resources or {})},
         # A process for each step costs 3 s of imports on a small machine; a table's figures cost far less.
         executor=dg.in_process_executor,

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from lakehouse_platform.defs import keys
+from lakehouse_platform.defs.chain_check import CHAIN_INTACT, TABLE
 from lakehouse_platform.defs.maintenance import (
     MaintenanceConfig,
     VacuumConfig,
@@ -18,6 +19,14 @@ refresh_tables = dg.define_asset_job(
     executor_def=dg.in_process_executor,
     description="Creates the platform's tables where they are missing, reads the figures of every table "
     "again, and runs every check. Changes no row.",
+)
+
+verify_audit_log = dg.define_asset_job(
+    "verify_audit_log",
+    selection=dg.AssetSelection.checks(dg.AssetCheckKey(keys.table_key(TABLE), CHAIN_INTACT)),
+    executor_def=dg.in_process_executor,
+    description="Reads the whole audit log and fails the check `hash_chain_is_intact` if anything in it was "
+    "changed, removed or moved. Runs **daily** when there is one.",
 )
 
 
@@ -70,4 +79,4 @@ vacuum_tables = _maintenance_job(
     "then for real.",
 )
 
-JOBS = (refresh_tables, session_cleanup, compact_tables, z_order_tables, vacuum_tables)
+JOBS = (refresh_tables, verify_audit_log, session_cleanup, compact_tables, z_order_tables, vacuum_tables)

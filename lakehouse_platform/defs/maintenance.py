@@ -11,6 +11,7 @@ from lakehouse_platform.defs.metadata import report_table, table_metadata, upkee
 from lakehouse_platform.defs.resources import LakehouseResource
 from lakehouse_platform.errors import ConfigError
 from lakehouse_platform.services.lakehouse import Lakehouse
+from lakehouse_platform.services.upkeep_access import gated_upkeep
 from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.upkeep.policy import Task
 from lakehouse_platform.upkeep.status import table_status
@@ -89,8 +90,7 @@ def _maintain(
 
     Events are yielded, because those given to `context.log_event` are lost when the op fails.
     """
-    with step_failures():
-        lakehouse = resource.open(context.run_id)
+    with step_failures(), resource.open(context.run_id) as lakehouse:
         reports = [_run(lakehouse, task, config) for task in tasks]
         for report in reports:
             _log(context, report)
@@ -102,7 +102,7 @@ def _maintain(
 def _run(lakehouse: Lakehouse, task: Task, config: MaintenanceConfig) -> TaskReport:
     retention = config.retention_hours if isinstance(config, VacuumConfig) else None
     _refuse_short_retention(retention, lakehouse.config)
-    return lakehouse.upkeep.run(
+    return gated_upkeep(lakehouse).run(
         task,
         config.tables,
         only_due=config.only_due,

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse_platform.defs.build import build_defs
+from lakehouse_platform.defs.resources import one_lakehouse
 from lakehouse_platform.settings import LakehouseConfig
 
 # The result is returned; of the log only what needs a person is shown.
@@ -41,7 +42,7 @@ def refresh_tables(config: LakehouseConfig, home: Path) -> list[RefreshedTable]:
         home: The directory that `DAGSTER_HOME` names when the run is looked at in the UI.
     """
     job = build_defs(config=config).resolve_job_def("refresh_tables")
-    with dg.DagsterInstance.from_config(str(home)) as instance:
+    with dg.DagsterInstance.from_config(str(home)) as instance, one_lakehouse():
         result = job.execute_in_process(instance=instance, run_config=_QUIET)
     evaluations = result.get_asset_check_evaluations()
     return sorted(

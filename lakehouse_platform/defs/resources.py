@@ -7,6 +7,10 @@ In an asset of your own:
         lakehouse.open().store.append("orders", rows)
 """
 
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +77,53 @@ class LakehouseResource(dg.ConfigurableResource[Lakehouse]):
         Raises:
             ConfigError: A setting is unknown or not allowed.
         """
-        return Lakehouse.open(self.config(), origin=Origin(door=Door.DAGSTER, run_id=run_id))
+        origin = Origin(door=Door.DAGSTER, run_id=run_id)
+        shared = _shared.get()
+        if shared is not None:
+            return shared.lakehouse(self.config, origin).through(origin)
+        return Lakehouse.open(self.config(), origin=origin)
+
+
+class _Shared:
+    """One lakehouse for all steps of a run in this process. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._opened: Lakehouse | None = None
+
+    def lakehouse(self, config: Callable[[], LakehouseConfig], origin: Origin) -> Lakehouse:
+        with self._lock:
+            if self._opened is None:
+                self._opened = Lakehouse.open(config(), origin=origin)
+            return self._opened
+
+    def close(self) -> None:
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
+
+
+_shared: ContextVar[_Shared | None] = ContextVar("lakehouse_of_all_steps", default=None)
+
+
+@contextmanager
+def one_lakehouse() -> Generator[None]:
+    """Let all steps that this process executes in the block use one opened lakehouse.
+
+    Opening the accounts asks every system table, and closing them commits the audit log: once in place of once for
+    each step. In the block there must be resources of one lakehouse only.
+
+    Raises:
+        AuditWriteFailedError: In the end; the entries are kept for the next audit log.
+    """
+    shared = _Shared()
+    token = _shared.set(shared)
+    try:
+        yield
+    finally:
+        _shared.reset(token)
+        shared.close()
 
 
 def absolute(base_path: str) -> str:

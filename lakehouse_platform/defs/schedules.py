@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import dagster as dg
 
 from lakehouse_platform.defs import keys
-from lakehouse_platform.defs.jobs import compact_tables, session_cleanup, vacuum_tables, z_order_tables
+from lakehouse_platform.defs.chain_check import TABLE
+from lakehouse_platform.defs.jobs import (
+    compact_tables,
+    session_cleanup,
+    vacuum_tables,
+    verify_audit_log,
+    z_order_tables,
+)
 from lakehouse_platform.defs.maintenance import MaintenanceConfig, VacuumConfig
 from lakehouse_platform.defs.resources import LakehouseResource
 from lakehouse_platform.errors import LakehouseError
@@ -113,4 +120,21 @@ def _because(due: Due) -> str:
     return f"{due.table} is due for {due.task.value}: {due.reason}"
 
 
-SCHEDULES = tuple(_schedule(window) for window in _WINDOWS)
+@dg.schedule(
+    name="verify_audit_log_daily",
+    job=verify_audit_log,
+    cron_schedule="30 3 * * *",
+    execution_timezone="UTC",
+    description="Every night: verifies the audit log, if there is one.",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+def verify_audit_log_daily(
+    context: dg.ScheduleEvaluationContext, lakehouse: LakehouseResource
+) -> dg.RunRequest | dg.SkipReason:
+    """Start the verification unless there is nothing to verify."""
+    if not lakehouse.open().store.table(TABLE).exists():
+        return dg.SkipReason("There is no audit log.")
+    return dg.RunRequest(run_key=context.scheduled_execution_time.isoformat())
+
+
+SCHEDULES = (*(_schedule(window) for window in _WINDOWS), verify_audit_log_daily)

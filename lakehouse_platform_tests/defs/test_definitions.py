@@ -37,20 +37,26 @@ def test_the_code_location_holds_exactly_this(defs: BuildDefs) -> None:
     repository = definitions.get_repository_def()
 
     assert keys(definitions) == [
-        "lakehouse/audit_log", "lakehouse/grants", "lakehouse/sessions", "lakehouse/user_actions", "lakehouse/users",
+        "lakehouse/api_keys", "lakehouse/audit_log", "lakehouse/grants", "lakehouse/sessions",
+        "lakehouse/user_actions", "lakehouse/users",
     ]  # fmt: skip
     assert sorted(job.name for job in repository.get_all_jobs() if not job.name.startswith("__")) == [
-        "compact_tables", "refresh_tables", "session_cleanup", "vacuum_tables", "z_order_tables",
+        "compact_tables", "refresh_tables", "session_cleanup", "vacuum_tables", "verify_audit_log",
+        "z_order_tables",
     ]  # fmt: skip
     assert {schedule.name: schedule.cron_schedule for schedule in repository.schedule_defs} == {
         "session_cleanup_hourly": "5 * * * *",
         "compact_tables_every_6_hours": "20 */6 * * *",
         "z_order_tables_daily": "40 2 * * *",
         "vacuum_tables_weekly": "10 4 * * 0",
+        "verify_audit_log_daily": "30 3 * * *",
     }
-    assert [sensor.name for sensor in repository.sensor_defs] == ["delta_commit_sensor"]
+    assert sorted(sensor.name for sensor in repository.sensor_defs) == [
+        "delta_commit_sensor", "run_failure_audit_sensor",
+    ]  # fmt: skip
     assert sorted({key.name for key in definitions.resolve_asset_graph().asset_check_keys}) == [
-        "primary_key_is_unique", "schema_matches_registry", "small_file_ratio_is_low", "table_is_fresh",
+        "hash_chain_is_intact", "primary_key_is_unique", "schema_matches_registry", "small_file_ratio_is_low",
+        "table_is_fresh",
     ]  # fmt: skip
 
 
@@ -135,7 +141,7 @@ def test_storage_that_does_not_answer_leaves_the_platform_tables_and_a_warning(
         monkeypatch.setenv("LAKEHOUSE_URI", "s3://bucket/lake")
         definitions = build_defs()
 
-    assert len(keys(definitions)) == 5
+    assert len(keys(definitions)) == 6
     assert "Only the platform's own tables are shown" in caplog.text
 
 

@@ -8,6 +8,10 @@ import dagster as dg
 import pytest
 
 from lakehouse_platform.defs.maintenance import MaintenanceConfig, VacuumConfig
+from lakehouse_platform.model.actions import ActionType
+from lakehouse_platform.private_files import state_directory
+from lakehouse_platform.services.auditing import AuditActor
+from lakehouse_platform.settings import LakehouseConfig
 from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform_tests.support.tables import ids
 from lakehouse_platform_tests.unit.upkeep.builders import break_log, scattered, with_sessions
@@ -69,6 +73,44 @@ def test_compaction_observes_the_tables_it_touched_and_no_other(run: Run, store:
     assert (seen["many"]["version_before"], seen["many"]["version_after"]) == (6, 7)
     assert (seen["many"]["rows_before"], seen["many"]["rows_after"]) == (6, 6)
     assert store.table("few").version() == 2
+
+
+def audited(store: DeltaStore) -> list[tuple[str, str | None, str, str | None]]:
+    with AuditActor(store) as audit:
+        found = audit.search(action=ActionType.MAINTENANCE)
+    return [(one.details or "", one.resource, one.outcome or "", one.request_id) for one in found]
+
+
+def test_each_change_of_a_table_is_in_the_audit_log_with_the_run(run: Run, store: DeltaStore) -> None:
+    for name in ("a", "b"):
+        scattered(store, name, files=6)
+    scattered(store, "few", files=2)
+    result = run("compact_tables")
+
+    assert audited(store) == [
+        ("compact", "a", "done", result.run_id),
+        ("compact", "b", "done", result.run_id),
+    ]
+
+
+def test_a_change_that_the_audit_log_cannot_take_is_not_done(
+    run: Run, store: DeltaStore, config: LakehouseConfig
+) -> None:
+    scattered(store, "many", files=6)
+    place = state_directory(config.state_path, store.base.uri)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("no directory")
+    result = run("compact_tables")
+
+    assert not result.success
+    assert store.table("many").version() == 6
+
+
+def test_looking_alone_leaves_nothing_in_the_audit_log(run: Run, store: DeltaStore) -> None:
+    scattered(store, "people", files=6)
+    run("compact_tables", MaintenanceConfig(dry_run=True))
+
+    assert store.tables() == ["people"]
 
 
 def test_the_decisions_about_every_table_are_on_the_steps_output(run: Run, store: DeltaStore) -> None:

@@ -6,10 +6,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lakehouse_platform.defs.resources import LakehouseResource
-from lakehouse_platform.errors import ConfigError
+from lakehouse_platform.defs.resources import LakehouseResource, one_lakehouse
+from lakehouse_platform.errors import AuditWriteFailedError, ConfigError
+from lakehouse_platform.identity.permissions import Permission
+from lakehouse_platform.model.actors import OWNER
 from lakehouse_platform.model.origin import Door
+from lakehouse_platform.services.upkeep_access import maintained
 from lakehouse_platform.settings import LakehouseConfig
+from lakehouse_platform.store.delta_store import DeltaStore
 
 
 def test_settings_made_in_code_arrive_unchanged(tmp_path: Path) -> None:
@@ -72,3 +76,36 @@ def test_opening_creates_nothing(lakehouse: LakehouseResource, config: Lakehouse
     lakehouse.open()
 
     assert not Path(config.base_path).exists()
+
+
+def test_all_steps_of_a_process_share_accounts_that_are_opened_once_and_closed_in_the_end(
+    lakehouse: LakehouseResource, store: DeltaStore
+) -> None:
+    with one_lakehouse():
+        with lakehouse.open("run-1") as first, lakehouse.open("run-2") as second:
+            assert first.accounts is second.accounts
+            maintained(first, "orders", "a look", lambda: None)
+        with lakehouse.open("run-3") as third:
+            maintained(third, "orders", "another look", lambda: None)
+            accounts = third.accounts
+    # Nothing is lost: the end of the execution has moved everything to the table.
+    rows = sorted(store.scan("audit_log").to_pylist(), key=lambda row: row["sequence"])
+    assert [(row["details"], row["request_id"], row["door"]) for row in rows] == [
+        ("a look", "run-1", "dagster"),
+        ("another look", "run-3", "dagster"),
+    ]
+    with pytest.raises(AuditWriteFailedError):
+        accounts.gate.run(OWNER, Permission.LIST_TABLES, None, lambda _: None)
+
+
+def test_a_process_that_asks_for_no_accounts_makes_nothing(
+    lakehouse: LakehouseResource, config: LakehouseConfig
+) -> None:
+    with one_lakehouse():
+        lakehouse.open("run-1").store.tables()
+    assert not Path(config.base_path).exists()
+
+
+def test_otherwise_each_opened_lakehouse_is_its_own(lakehouse: LakehouseResource) -> None:
+    with lakehouse.open() as first, lakehouse.open() as second:
+        assert first.accounts is not second.accounts

@@ -104,3 +104,18 @@ def test_a_table_that_cannot_be_read_starts_the_run_that_will_report_it(
     break_log(store, "broken")
 
     assert len(tick("compact_tables_every_6_hours").run_requests or []) == 1
+
+
+def test_there_is_nothing_to_verify_without_an_audit_log(tick: Tick) -> None:
+    assert tick("verify_audit_log_daily").skip_message == "There is no audit log."
+
+
+def test_the_audit_log_is_verified_every_night(
+    tick: Tick, defs: BuildDefs, system_store: DeltaStore, instance: dg.DagsterInstance
+) -> None:
+    requests = tick("verify_audit_log_daily").run_requests or []
+    result = defs().resolve_job_def("verify_audit_log").execute_in_process(instance=instance)
+
+    assert [request.run_key for request in requests] == ["2026-03-01T06:20:00+00:00"]
+    assert [one.check_name for one in result.get_asset_check_evaluations()] == ["hash_chain_is_intact"]
+    assert system_store.scan("audit_log").to_arrow().num_rows == 1
