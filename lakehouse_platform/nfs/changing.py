@@ -20,7 +20,7 @@ from lakehouse_platform.nfs.querying import Querying
 from lakehouse_platform.nfs.reading import Reading
 from lakehouse_platform.nfs.tree.aliases import Moved
 from lakehouse_platform.nfs.tree.data_files import MAX_NAME
-from lakehouse_platform.nfs.tree.handles import NO_TABLE, Kind
+from lakehouse_platform.nfs.tree.handles import NO_TABLE, Kind, owned
 from lakehouse_platform.nfs.tree.nodes import LIVE, SCRATCH_ROOTS, version_param
 from lakehouse_platform.nfs.tree.scratch_tree import Node
 from lakehouse_platform.nfs.writing import Writing
@@ -139,7 +139,8 @@ class Changing:
     async def _remove_refused(self, at: At, name: bytes) -> None:
         if name not in await self._ctx.refused_files(at):
             raise NfsError(Status.NOENT)
-        await asyncio.to_thread(self._ctx.rejected.remove, at.table.key, name.decode())
+        shelf = owned(at.handle.mount, at.table.key)
+        await asyncio.to_thread(self._ctx.rejected.remove, shelf, name.decode())
 
     # ── Moving ────────────────────────────────────────────────────────────────────────────────────
 
@@ -147,6 +148,7 @@ class Changing:
         self, at: At, name: bytes, to: At, new_name: bytes
     ) -> tuple[Attributes | None, Attributes | None]:
         """Move an entry; onto data.csv it publishes, and away from there it leaves a hole that the next file fills."""
+        self._ctx.visitors.check_same(at.handle.mount, to.handle.mount)
         self._check_place(at)
         self._check_place(to)
         if len(new_name) > MAX_NAME:
@@ -197,9 +199,11 @@ class Changing:
             await editor.rename_back(mount, to.table)
             return
         version = to.handle.to(Kind.CSV, version_param(moved.version), moved.table)
-        image = await self._reading.content(
-            self._ctx.seen(version, await self._ctx.catalog.find(moved.table))
-        )
+        served = await self._ctx.catalog.find(moved.table)
+        # Since it was moved, the right to read it may be gone.
+        await self._ctx.visitors.look(mount)
+        self._ctx.visitors.check(mount, served)
+        image = await self._reading.content(self._ctx.seen(version, served))
         await editor.replace(mount, to.table, image)
 
     async def _rename_scratch(self, at: At, name: bytes, to: At, new_name: bytes) -> None:
@@ -213,7 +217,7 @@ class Changing:
             node = self._ctx.scratch.rename(place, name, target, new_name)
             aliases.drop(target, new_name, now_ns)
             if node.type is FileType.REGULAR:
-                await self._querying.ran(node.inode)
+                await self._querying.ran(node.inode, at.handle.mount)
             return
         if (place, name) == (target, new_name):
             return
@@ -234,7 +238,7 @@ class Changing:
 
     def _check_place(self, at: At, *, refused_too: bool = False) -> None:
         """Refuse changes of directories whose entries nobody but the server makes."""
-        self._ctx.check_writable()
+        self._ctx.check_writable(at)
         check_directory(at, self._ctx)
         own = {Kind.ERRORS, Kind.REJECTED} if refused_too else set[Kind]()
         if at.kind not in SCRATCH_ROOTS | own and at.kind is not Kind.SCRATCH:

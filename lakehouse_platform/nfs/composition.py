@@ -27,7 +27,10 @@ from lakehouse_platform.nfs.tree.scratch import Scratch
 from lakehouse_platform.nfs.tree.segments import SegmentCache
 from lakehouse_platform.nfs.tree.served import ServedTable, Times
 from lakehouse_platform.nfs.tree.sql_door import SqlDoor
+from lakehouse_platform.nfs.visitors import Visitors
 from lakehouse_platform.services.lakehouse import Lakehouse
+from lakehouse_platform.services.mount_users import MountUsers
+from lakehouse_platform.store.delta_store import DeltaStore
 from lakehouse_platform.store.table import Table
 from lakehouse_platform.store.tables import SYSTEM_TABLES
 
@@ -104,6 +107,7 @@ async def open_file_tree(
         ticket = Ticket(state.path)
         context = make_context(stack, source, state, options)
         stack.callback(context.raw_files.close)
+        stack.push_async_callback(context.visitors.close)
         await context.editor.recover()
         stack.push_async_callback(_close_tables, context)
         stack.push_async_callback(context.editor.drain)
@@ -143,11 +147,13 @@ def make_context(
     aliases = Aliases(state.path)
     stack.callback(aliases.close)
     catalog = _catalog(source, state.path, cache, times)
+    visitors = Visitors(_users(source), catalog, times.now)
     editor = Editor(
         state.path,
         lambda key: _view(catalog, key),
         quota_bytes=options.spool_bytes,
         clocks=Clocks(times.now, times.now_ns),
+        permits=visitors,
     )
     return Context(
         key=state.key,
@@ -160,7 +166,16 @@ def make_context(
         rejected=editor.rejected,
         times=times,
         read_only=options.read_only,
+        visitors=visitors,
     )
+
+
+def _users(source: Source) -> MountUsers | None:
+    """Return the users of the lakehouse that a source is or stands in; None if it stands in none."""
+    if isinstance(source, Lakehouse):
+        return MountUsers(source.store)
+    store = DeltaStore(source.config)
+    return MountUsers(store) if store.base.child(source.name).uri == source.location.uri else None
 
 
 def _catalog(source: Source, state_dir: Path, cache: SegmentCache, times: Times) -> Catalog:

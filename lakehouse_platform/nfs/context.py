@@ -13,15 +13,16 @@ from lakehouse_platform.nfs.tree.aliases import Aliases, Moved
 from lakehouse_platform.nfs.tree.attributes import Presenter
 from lakehouse_platform.nfs.tree.catalog import Catalog
 from lakehouse_platform.nfs.tree.directory import Entries, Stamps
-from lakehouse_platform.nfs.tree.handles import NO_TABLE, Handle, Kind, encode
+from lakehouse_platform.nfs.tree.handles import NO_TABLE, Handle, Kind, encode, owned
 from lakehouse_platform.nfs.tree.image import Image
-from lakehouse_platform.nfs.tree.nodes import LIVE, ViewKey, version_param
+from lakehouse_platform.nfs.tree.nodes import LIVE, ViewKey, is_editable, version_param
 from lakehouse_platform.nfs.tree.query_view import QueryFiles
 from lakehouse_platform.nfs.tree.raw import RawFiles
 from lakehouse_platform.nfs.tree.readers import Readers
 from lakehouse_platform.nfs.tree.scratch import Scratch
 from lakehouse_platform.nfs.tree.scratch_tree import Place
 from lakehouse_platform.nfs.tree.served import ServedTable, Times
+from lakehouse_platform.nfs.visitors import Visitors
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Context:
     rejected: Rejected
     times: Times
     read_only: bool
+    visitors: Visitors
     raw_files: RawFiles = field(default_factory=RawFiles)
     readers: Readers[Image] = field(default_factory=Readers[Image])
     stamps: Stamps = field(default_factory=Stamps)
@@ -88,10 +90,19 @@ class Context:
         """Return a handle as clients keep it."""
         return encode(handle, self.key)
 
-    def check_writable(self) -> None:
-        """Refuse a change if nothing may be changed."""
+    def check_writable(self, at: At) -> None:
+        """Refuse a change if nothing may be changed, or this not by whoever asks."""
         if self.read_only:
             raise NfsError(Status.ROFS)
+        self.visitors.check_change(at.handle.mount, at.kind, at.served)
+
+    def may_change(self, at: At) -> bool:
+        """Tell whether whoever asks may change a file, or make and remove entries of a directory."""
+        return self.visitors.may_change(at.handle.mount, at.kind, at.served)
+
+    def is_editable(self, at: At) -> bool:
+        """Tell whether whoever asks may change the bytes of a view."""
+        return is_editable(at.handle) and self.may_change(at)
 
     def meaning(self, told: Handle) -> Handle:
         """Return what a handle means: a scratch file may have become a view, and a view may have been moved away."""
@@ -125,8 +136,9 @@ class Context:
         """Return the files of `.errors` or `.rejected` by their names."""
         is_errors = at.kind in {Kind.ERRORS, Kind.ERROR_FILE}
         find = self.rejected.errors if is_errors else self.rejected.files
-        files = {kept.name.encode(): kept for kept in await asyncio.to_thread(find, at.table.key)}
-        self._refused[at.table.key, is_errors] = frozenset(files)
+        shelf = owned(at.handle.mount, at.table.key)
+        files = {kept.name.encode(): kept for kept in await asyncio.to_thread(find, shelf)}
+        self._refused[shelf, is_errors] = frozenset(files)
         return files
 
     def place(self, at: At) -> Place:
@@ -137,16 +149,18 @@ class Context:
         """
         if at.kind is Kind.SCRATCH:
             return at.handle.param
-        return at.handle.table + bytes([at.kind])
+        return _root(at.handle)
 
     def directory_attributes(self, at: At) -> Attributes:
         """Return a directory's attributes."""
         if at.kind is Kind.SCRATCH:
             return self.presenter.scratch(at.told, self.scratch.attributes(at.handle.param))
-        place = at.handle.table + bytes([at.kind])
+        place = _root(at.handle)
         root = self.scratch.root(place)
         changed_ns = self.stamps.changed_ns(place, self._entries(at, place), self.times.now_ns())
-        return self.presenter.directory(at.told, changed_ns, subdirectories=root.subdirectories)
+        return self.presenter.directory(
+            at.told, changed_ns, subdirectories=root.subdirectories, changeable=self.may_change(at)
+        )
 
     def _entries(self, at: At, place: bytes) -> Entries:
         table_ns = at.served.changed_ns if at.served else self.catalog.changed_ns
@@ -154,5 +168,13 @@ class Context:
         if at.kind is Kind.DATA:
             others = self.editor.is_hole(at.handle.mount, at.handle.table)
         elif at.kind in {Kind.ERRORS, Kind.REJECTED}:
-            others = self._refused.get((at.handle.table, at.kind is Kind.ERRORS))
+            others = self._refused.get((owned(at.handle.mount, at.handle.table), at.kind is Kind.ERRORS))
+        elif at.kind is Kind.LAKE and (others := self.visitors.shown(at.handle.mount)) is not None:
+            # When tables come and go that are none of a user's is not theirs to know.
+            table_ns = self.queries.started_ns
         return Entries(table_ns, self.scratch.root(place).changed_ns, self.aliases.changed_ns(place), others)
+
+
+def _root(handle: Handle) -> bytes:
+    """Return where one of the tree's own directories keeps its scratch entries."""
+    return owned(handle.mount, handle.table + bytes([handle.kind]))

@@ -34,14 +34,21 @@ from lakehouse_platform.nfs.operations import (
     Written,
 )
 from lakehouse_platform.nfs.querying import Querying
-from lakehouse_platform.nfs.reading import Reading
-from lakehouse_platform.nfs.tickets import LAKE, Export, Profile, Ticket, export_name
-from lakehouse_platform.nfs.tree.handles import NO_TABLE, Handle, Kind, decode
+from lakehouse_platform.nfs.reading import Reading, opened_by
+from lakehouse_platform.nfs.tickets import (
+    LAKE,
+    Export,
+    Profile,
+    Ticket,
+    export_name,
+    user_export,
+    user_ticket,
+)
+from lakehouse_platform.nfs.tree.handles import MOUNT_BYTES, NO_TABLE, Handle, Kind, decode, is_users
 from lakehouse_platform.nfs.tree.nodes import SCRATCH_ROOTS, is_editable
 from lakehouse_platform.nfs.writing import Writing
 
 _T = TypeVar("_T")
-_MOUNT_BYTES = 4
 
 
 class FileTree(Filesystem):
@@ -68,8 +75,13 @@ class FileTree(Filesystem):
     async def mount(self, caller: Caller, path: bytes) -> Mounted:
         """Return the handle of an exported directory, made for a new mount."""
         self._ctx.access.origin(caller)
-        export = self._ticket.parse(path)
-        at = await self._root(export, secrets.token_bytes(_MOUNT_BYTES))
+        ticket = user_ticket(path)
+        if ticket is None:
+            export, mount = self._ticket.parse(path), secrets.token_bytes(MOUNT_BYTES)
+        else:
+            mount = await self._ctx.visitors.admit(ticket, caller)
+            export = user_export(path)
+        at = await self._root(export, mount)
         for name in export.below:
             at = await self._step(at, name)
         if not is_directory(at, self._ctx):
@@ -88,8 +100,9 @@ class FileTree(Filesystem):
         catalog = self._ctx.catalog
         if catalog.is_lake and export.name == LAKE:
             root = Handle(Kind.LAKE, mount, export.profile)
+            await self._ctx.visitors.look(mount)
             return At(root, root, None)
-        served = await catalog.named(export.name)
+        served = await self._ctx.visitors.named(mount, export.name)
         root = Handle(Kind.TABLE, mount, export.profile, served.key)
         return At(root, root, served)
 
@@ -137,6 +150,7 @@ class FileTree(Filesystem):
         scratch = self._ctx.scratch.node(at.handle.param) if at.kind is Kind.SCRATCH else None
         directory = is_directory(at, self._ctx)
         writable = scratch is not None or at.kind in SCRATCH_ROOTS or is_editable(at.handle)
+        writable = writable and self._ctx.may_change(at)
         rights = granted(
             wanted,
             directory=directory,
@@ -156,7 +170,23 @@ class FileTree(Filesystem):
 
     def read(self, caller: Caller, handle: bytes, offset: int, count: int) -> Maybe[ReadData]:
         """Return bytes of a file."""
-        return self._with(caller, handle, lambda at: self._reading.read(at, offset, count), opened=True)
+        return self._with(caller, handle, lambda at: self._read(at, offset, count), opened=True)
+
+    def _read(self, at: At, offset: int, count: int) -> Maybe[ReadData]:
+        data = self._reading.read(at, offset, count)
+        if not is_users(at.handle.mount):
+            return data
+        if isinstance(data, ReadData) and self._ctx.visitors.is_told(at.handle, opened_by(data)):
+            return data
+        return self._told(at, data)
+
+    async def _told(self, at: At, data: Maybe[ReadData]) -> ReadData:
+        """Hand out bytes once it is written down that a user reads what they are of."""
+        found = await data if isinstance(data, Awaitable) else data
+        opened = opened_by(found)
+        if opened is not None and not self._ctx.visitors.is_told(at.handle, opened):
+            await self._ctx.visitors.tell(at.handle, at.table, opened)
+        return found
 
     def list(self, caller: Caller, directory: bytes, cookie: int, *, plus: bool) -> Maybe[Listing]:
         """Return the entries of a directory."""
@@ -312,19 +342,30 @@ class FileTree(Filesystem):
         opened: bool = False,
         if_gone: Status = Status.STALE,
     ) -> Maybe[_T]:
-        """Admit the caller and act on what a handle means; wait only if the table has to be found or opened."""
+        """Admit the caller and act on what a handle means; wait only if the table has to be found or opened.
+
+        For a user it is also waited until what they may do is known.
+        """
         self._ctx.access.origin(caller)
         told = decode(data, self._ctx.key)
         meaning = self._ctx.meaning(told)
         served = None if meaning.table == NO_TABLE else self._ctx.catalog.known(meaning.table)
         if meaning.table != NO_TABLE and (served is None or (opened and served.newest.known() is None)):
             return self._found_first(told, act, if_gone)
+        if is_users(told.mount):
+            if not self._ctx.visitors.is_known(told.mount):
+                return self._found_first(told, act, if_gone)
+            self._ctx.visitors.check(told.mount, served)
         return act(At(told, meaning, served))
 
     async def _found_first(self, told: Handle, act: Callable[[At], Maybe[_T]], if_gone: Status) -> _T:
+        table = self._ctx.meaning(told).table
         try:
-            served = await self._ctx.catalog.find(self._ctx.meaning(told).table)
-            await served.newest.newest()
+            served = None if table == NO_TABLE else await self._ctx.catalog.find(table)
+            await self._ctx.visitors.look(told.mount)
+            self._ctx.visitors.check(told.mount, served)
+            if served is not None:
+                await served.newest.newest()
         except NfsError as error:
             raise NfsError(if_gone if error.status is Status.STALE else error.status, str(error)) from error
         result = act(self._ctx.seen(told, served))

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from lakehouse_platform.nfs.context import At, Context
-from lakehouse_platform.nfs.naming import Naming, check_directory
+from lakehouse_platform.nfs.naming import Naming, check_directory, layout
 from lakehouse_platform.nfs.operations import Attributes, Entry, Listing
 from lakehouse_platform.nfs.tree.directory import Child, after, fixed, named, version_cookie, versioned
 from lakehouse_platform.nfs.tree.handles import NO_TABLE, Kind, hash64
-from lakehouse_platform.nfs.tree.nodes import LAYOUT, LIVE, SCRATCH_ROOTS, version_param
+from lakehouse_platform.nfs.tree.nodes import LIVE, SCRATCH_ROOTS, version_param
 
 # More do not fit into one reply of 1 MiB: an entry takes 32 bytes at least, and 160 with handle and attributes
 # (RFC 1813 §3.3.16, §3.3.17).
@@ -54,7 +54,7 @@ class DirectoryLister:
         if at.kind is Kind.LAKE:
             own = [
                 named(served.name, at.handle.to(Kind.TABLE, 0, served.key))
-                for served in await self._ctx.catalog.tables()
+                for served in await self._ctx.visitors.tables(at.handle.mount)
             ]
         elif at.kind is Kind.VERSIONS:
             own = await self._versions(at, cookie, limit)
@@ -77,7 +77,7 @@ class DirectoryLister:
             param = version_param(await at.table.version_at(at.handle.param))
         children = (
             fixed(position, name, at.handle.to(kind, param))
-            for position, (name, kind) in enumerate(LAYOUT.get(at.kind, {}).items())
+            for position, (name, kind) in enumerate(layout(at).items())
         )
         return [self._editable(child) or child for child in children if not self._is_hole(child)]
 
@@ -93,7 +93,7 @@ class DirectoryLister:
         return child.handle.kind is Kind.CSV and child.handle.param == LIVE
 
     def _data_files(self, at: At, cookie: int, limit: int) -> Iterable[Child]:
-        if at.kind is Kind.DATA:
+        if at.kind is Kind.DATA and not at.table.is_system:
             for name, number in at.table.data_files().after(cookie, limit):
                 yield named(name, at.handle.to(Kind.PARQUET, number))
 
@@ -107,7 +107,7 @@ class DirectoryLister:
             return
         place = self._ctx.place(at)
         for name, moved in self._ctx.aliases.within(place):
-            if self._ctx.catalog.known(moved.table) is None:
+            if self._naming.table_of(at, moved) is None:
                 continue
             yield named(name, at.handle.to(Kind.CSV, version_param(moved.version), moved.table))
         for node in self._ctx.scratch.list(place, cookie, limit):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from lakehouse_platform.errors import InvalidTimestampError
 from lakehouse_platform.model.times import parse_rfc3339, to_epoch_ms
 from lakehouse_platform.nfs.context import At, Context
 from lakehouse_platform.nfs.operations import NfsError, Status
+from lakehouse_platform.nfs.tree.aliases import Moved
 from lakehouse_platform.nfs.tree.data_files import MAX_NAME
 from lakehouse_platform.nfs.tree.handles import NO_TABLE, Kind, hash64
 from lakehouse_platform.nfs.tree.nodes import (
@@ -16,9 +18,11 @@ from lakehouse_platform.nfs.tree.nodes import (
     LIVE,
     PARENTS,
     SCRATCH_ROOTS,
+    SYSTEM_LAYOUT,
     version_param,
 )
 from lakehouse_platform.nfs.tree.scratch_tree import Place
+from lakehouse_platform.nfs.tree.served import ServedTable
 
 _VERSION = re.compile(rb"0|[1-9][0-9]{0,17}")
 # Directories whose entries have to be asked for.
@@ -40,7 +44,13 @@ def check_directory(at: At, ctx: Context) -> None:
 
 def reserved(at: At, name: bytes) -> Kind | None:
     """Return what a name always is in a directory, None if it is free."""
-    return LAYOUT.get(at.kind, {}).get(name)
+    return layout(at).get(name)
+
+
+def layout(at: At) -> Mapping[bytes, Kind]:
+    """Return the names that a directory always has."""
+    kinds = SYSTEM_LAYOUT if at.served is not None and at.served.is_system else LAYOUT
+    return kinds.get(at.kind, {})
 
 
 class Naming:
@@ -94,12 +104,19 @@ class Naming:
         place = self._ctx.place(at)
         moved = self._ctx.aliases.at(place, name)
         if moved is not None:
-            # It may have been moved to the root, or to another table's directory.
-            served = self._ctx.catalog.known(moved.table)
             handle = at.handle.to(Kind.CSV, version_param(moved.version), moved.table)
+            served = self.table_of(at, moved)
             return At(handle, handle, served) if served else None
         node = self._ctx.scratch.lookup(place, name)
         return None if node is None else at.at(at.handle.to(Kind.SCRATCH, node.inode, NO_TABLE))
+
+    def table_of(self, at: At, moved: Moved) -> ServedTable | None:
+        """Return the table of a view that was moved into a directory, if it is there and whoever asks may see it.
+
+        It may have been moved to the root, or to another table's directory, and the right be gone since.
+        """
+        served = self._ctx.catalog.known(moved.table)
+        return served if served and self._ctx.visitors.may_read(at.handle.mount, served) else None
 
     def scratch_parent(self, at: At, place: Place) -> At:
         """Return the directory that scratch entries of a place are in."""
@@ -139,14 +156,14 @@ class Naming:
         return At(told, handle, at.served)
 
     def _data_file(self, at: At, name: bytes) -> At | None:
-        if at.kind is not Kind.DATA or not name.endswith(b".parquet"):
+        if at.kind is not Kind.DATA or not name.endswith(b".parquet") or at.table.is_system:
             return None
         number = at.table.data_files().number_of(name)
         return None if number is None else at.at(at.handle.to(Kind.PARQUET, number))
 
     async def _in_lake(self, at: At, name: bytes) -> At:
         try:
-            served = await self._ctx.catalog.named(name)
+            served = await self._ctx.visitors.named(at.handle.mount, name)
         except NfsError:
             if found := self.placed(at, name):
                 return found

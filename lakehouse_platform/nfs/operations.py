@@ -182,11 +182,13 @@ class ReadData:
         buffers: The bytes, in order; they are sent without being copied, so they must not change later.
         eof: Whether they end the file.
         attributes: Of the file, after reading.
+        of: What they are a part of, for who writes down what is read; never sent.
     """
 
     buffers: Sequence[Buffer]
     eof: bool
     attributes: Attributes | None
+    of: object = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
-from lakehouse_platform.errors import LakehouseError
+from lakehouse_platform.errors import InvalidSqlError, LakehouseError
 from lakehouse_platform.nfs.context import At, Context
 from lakehouse_platform.nfs.operations import NfsError, Stable, Status, Written
-from lakehouse_platform.nfs.tree.handles import Kind
+from lakehouse_platform.nfs.tree.handles import Kind, is_users, owned, user_of
 from lakehouse_platform.nfs.tree.query_view import MOST_QUERY_BYTES, QueryFile
 from lakehouse_platform.nfs.tree.scratch_tree import Node, Place
 from lakehouse_platform.nfs.tree.served import ServedTable
 from lakehouse_platform.nfs.tree.sql_door import SqlDoor, result_csv, result_json
 from lakehouse_platform.nfs.tree.views import Text
+from lakehouse_platform.nfs.turns import Turns
 
+_T = TypeVar("_T")
 _SQL = b".sql"
 _PIECE = 1 << 20
+# Who may read one table may ask for what takes half a minute, and a thread and a process; the server has 32 threads.
+_MOST_AT_ONCE, _MOST_OF_A_USER = 8, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +38,18 @@ class Querying:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
+        self._turns = Turns(_MOST_AT_ONCE, _MOST_OF_A_USER)
 
     # ── .query ────────────────────────────────────────────────────────────────────────────────────
 
     def quick(self, at: At) -> Text | None:
         """Return what `.query` shows if no query waits to be run."""
-        file = self._file(at)
+        file = self._looked_at(at)
         return None if file.waiting else Text(file.content, file.changed_ns)
 
     async def shown(self, at: At) -> Text:
         """Return what `.query` shows, after running the query that waits."""
-        file = self._file(at)
+        file = self._looked_at(at)
         if file.waiting:
             await self._run(at, file)
         return Text(file.content, file.changed_ns)
@@ -70,7 +78,7 @@ class Querying:
         Raises:
             NfsError: IO: it fails; the file then shows why.
         """
-        file = self._file(at)
+        file = self._looked_at(at)
         if file.waiting and not await self._run(at, file):
             raise NfsError(Status.IO, "the query failed")
 
@@ -79,7 +87,8 @@ class Querying:
         if not text.strip():
             return True
         try:
-            file.show(await asyncio.to_thread(_as_csv, at.table.door, text), self._ctx.times.now_ns())
+            shown = await self._asked(at.handle.mount, at.table, partial(_as_csv, text))
+            file.show(shown, self._ctx.times.now_ns())
         except LakehouseError as error:
             await self._failed(at, file, error)
             return False
@@ -88,14 +97,25 @@ class Querying:
     async def _failed(self, at: At, file: QueryFile, error: LakehouseError) -> None:
         now_ns = self._ctx.times.now_ns()
         file.show(f"{error.message}\n".encode(), now_ns)
-        await asyncio.to_thread(self._ctx.rejected.say, at.table.key, f".query: {error.message}", now_ns)
+        shelf = owned(at.handle.mount, at.table.key)
+        await asyncio.to_thread(self._ctx.rejected.say, shelf, f".query: {error.message}", now_ns)
+
+    async def _asked(self, mount: bytes, served: ServedTable, act: Callable[[SqlDoor], _T]) -> _T:
+        query = partial(self._ctx.visitors.query, mount, served, act)
+        if not is_users(mount):
+            return await asyncio.to_thread(query)
+        async with self._turns.turn(user_of(mount)):
+            return await asyncio.to_thread(query)
+
+    def _looked_at(self, at: At) -> QueryFile:
+        return self._ctx.queries.shown(at.handle.mount, at.handle.table)
 
     def _file(self, at: At) -> QueryFile:
         return self._ctx.queries.of(at.handle.mount, at.handle.table)
 
     # ── .query.d ──────────────────────────────────────────────────────────────────────────────────
 
-    async def ran(self, number: int) -> None:
+    async def ran(self, number: int, mount: bytes) -> None:
         """Run a scratch file that was written, if it is one of `.query.d` and its name ends in `.sql`."""
         node = self._ctx.scratch.node(number)
         served = self._table_of(node.parent)
@@ -103,7 +123,10 @@ class Querying:
             return
         text = b"".join(bytes(part) for part in self._ctx.scratch.read(number, 0, MOST_QUERY_BYTES))
         if text.strip():
-            outcome = await asyncio.to_thread(_as_files, served.door, text)
+            try:
+                outcome = await self._asked(mount, served, partial(_as_files, text))
+            except LakehouseError as error:
+                outcome = _Outcome({b".err": f"{error.message}\n".encode()})
             self._put(node, outcome)
 
     def _table_of(self, place: Place) -> ServedTable | None:
@@ -127,13 +150,15 @@ class Querying:
             self._ctx.scratch.write(made.inode, start, data[start : start + _PIECE])
 
 
-def _as_csv(door: SqlDoor, text: bytes) -> bytes:
+def _as_csv(text: bytes, door: SqlDoor) -> bytes:
     return result_csv(door.run(text))
 
 
-def _as_files(door: SqlDoor, text: bytes) -> _Outcome:
+def _as_files(text: bytes, door: SqlDoor) -> _Outcome:
+    result = door.run(text)
+    files = {b".csv": result_csv(result)}
     try:
-        result = door.run(text)
-        return _Outcome({b".csv": result_csv(result), b".json": result_json(result)})
-    except LakehouseError as error:
-        return _Outcome({b".err": f"{error.message}\n".encode()})
+        files[b".json"] = result_json(result)
+    except InvalidSqlError as error:  # CSV can hold columns of one name
+        files[b".err"] = f"{error.message}\n".encode()
+    return _Outcome(files)

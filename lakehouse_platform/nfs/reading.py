@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from functools import partial
 
 from lakehouse_platform.errors import VersionNotFoundError
 from lakehouse_platform.nfs.content import Content
@@ -12,12 +13,13 @@ from lakehouse_platform.nfs.context import At, Context
 from lakehouse_platform.nfs.edits.editor import Sight as Edited
 from lakehouse_platform.nfs.operations import Attributes, NfsError, ReadData, Status
 from lakehouse_platform.nfs.querying import Querying
-from lakehouse_platform.nfs.tree.handles import Kind, hash64
+from lakehouse_platform.nfs.tree.handles import Kind, hash64, owned
 from lakehouse_platform.nfs.tree.image import Image
-from lakehouse_platform.nfs.tree.nodes import DIRECTORIES, FORMS, LIVE, TEXTS, is_editable, version_of
+from lakehouse_platform.nfs.tree.nodes import DIRECTORIES, FORMS, LIVE, TEXTS, version_of
 from lakehouse_platform.nfs.tree.raw import FileContent
 from lakehouse_platform.nfs.tree.table_image import TableImage
 from lakehouse_platform.nfs.tree.views import Text
+from lakehouse_platform.nfs.visitors import Opened
 
 MOST_READ = 1 << 20
 _NS_PER_MS = 1_000_000
@@ -32,11 +34,13 @@ class Sight:
         content: Its bytes.
         changed_ns: Its ctime and mtime.
         image: The image that the bytes are of, if they are of one that follows the table.
+        rows: The rows of a data file, if its writer has told.
     """
 
     content: Content
     changed_ns: int
     image: Image | None = None
+    rows: int | None = None
 
 
 class Reading:
@@ -98,7 +102,7 @@ class Reading:
             self._ctx.readers.told(at.view, sight.image, self._ctx.times.now())
             self._tell(at, sight.image)
         return self._ctx.presenter.file(
-            at.told, sight.content.size, sight.changed_ns, editable=is_editable(at.handle)
+            at.told, sight.content.size, sight.changed_ns, editable=self._ctx.is_editable(at)
         )
 
     # ── Bytes ─────────────────────────────────────────────────────────────────────────────────────
@@ -148,9 +152,9 @@ class Reading:
             if at.kind is Kind.CSV:
                 self._ctx.editor.note_read(at.handle.mount, at.table, sight.image)
         attributes = self._ctx.presenter.file(
-            at.told, sight.content.size, sight.changed_ns, editable=is_editable(at.handle)
+            at.told, sight.content.size, sight.changed_ns, editable=self._ctx.is_editable(at)
         )
-        return ReadData(data.buffers, data.eof, attributes)
+        return ReadData(data.buffers, data.eof, attributes, sight)
 
     def _tell(self, at: At, image: Image) -> None:
         if at.kind is Kind.CSV:
@@ -198,7 +202,8 @@ class Reading:
             text = await self._querying.shown(at)
             return Sight(text, text.changed_ns)
         if at.kind is Kind.LAST_ERROR:
-            data, changed_ns = await asyncio.to_thread(self._ctx.rejected.last_error, at.table.key)
+            shelf = owned(at.handle.mount, at.table.key)
+            data, changed_ns = await asyncio.to_thread(self._ctx.rejected.last_error, shelf)
             changed_ns = changed_ns or self._ctx.queries.started_ns
             return Sight(Text(data, changed_ns), changed_ns)
         return self._data_file(at) if at.kind is Kind.PARQUET else await self._refused_file(at)
@@ -238,13 +243,29 @@ class Reading:
         if file is None:
             raise NfsError(Status.STALE, "the data file is not part of the table any more")
         content = self._ctx.raw_files.content(at.table.table.location, file.path, file.size)
-        return Sight(content, file.modified_ms * _NS_PER_MS)
+        return Sight(content, file.modified_ms * _NS_PER_MS, rows=file.rows)
 
     async def _refused_file(self, at: At) -> Sight:
         for name, kept in (await self._ctx.refused_files(at)).items():
             if at.handle.param == hash64(name):
                 return Sight(FileContent(kept.path, kept.size), kept.changed_ns)
         raise NfsError(Status.STALE)
+
+
+def opened_by(data: ReadData) -> Opened | None:
+    """Return what file of a table, with what content, bytes are of; None for scratch files."""
+    sight = data.of
+    if not isinstance(sight, Sight):
+        return None
+    content = sight.content
+    return Opened((sight.changed_ns, content.size), content.size, partial(_rows, sight))
+
+
+def _rows(sight: Sight) -> int | None:
+    content = sight.content
+    return (
+        sum(segment.rows for segment in content.segments) if isinstance(content, TableImage) else sight.rows
+    )
 
 
 def _is_live(at: At) -> bool:

@@ -18,6 +18,7 @@ from lakehouse_platform.nfs.engine import Engine, Peer
 from lakehouse_platform.nfs.replay import ReplayCache
 from lakehouse_platform.nfs.server import NfsListener
 from lakehouse_platform.nfs.state import default_state_directory
+from lakehouse_platform.nfs.tickets import user_path
 from lakehouse_platform.services.lakehouse import Lakehouse
 from lakehouse_platform.store.database import DatabaseOps
 from lakehouse_platform.store.location import Location
@@ -144,12 +145,19 @@ class NfsServer:
         """The paths to mount, by profile: `sync` and `bulk`. Whoever knows one may mount."""
         return dict(self._exports)
 
-    def get_mount_command(self, mountpoint: str, *, profile: str = "sync") -> str:
-        """Return the command that mounts this server here, to be run by hand."""
+    def get_mount_command(self, mountpoint: str, *, profile: str = "sync", ticket: str | None = None) -> str:
+        """Return the command that mounts this server here, to be run by hand.
+
+        Args:
+            mountpoint: An empty directory.
+            profile: `sync` or `bulk`.
+            ticket: The ticket of the user whose mount it is to be, from `AuthActor.mount_ticket`; None for the owner.
+        """
+        export = self._exports[profile]
         target = mounting.Target(
             host=self._host,
             port=self.port,
-            export=self._exports[profile],
+            export=export if ticket is None else user_path(export, ticket),
             profile=mounting.Profile(profile),
             read_only=self._options.read_only,
         )

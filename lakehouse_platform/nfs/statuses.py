@@ -34,6 +34,7 @@ STATUSES: dict[type[LakehouseError], Status] = {
     errors.InvalidTimestampError: Status.INVAL,
     errors.InvalidPropertyError: Status.INVAL,
     errors.InvalidArgumentError: Status.INVAL,
+    errors.IdempotencyKeyReusedError: Status.INVAL,
     errors.SourceNotFoundError: Status.NOENT,
     errors.SourceFormatError: Status.INVAL,
     errors.AuthenticationFailedError: Status.ACCES,
@@ -57,10 +58,14 @@ STATUSES: dict[type[LakehouseError], Status] = {
     errors.MissingDependencyError: Status.SERVERFAULT,
     errors.ArrowDataError: Status.IO,
     errors.MountFailedError: Status.SERVERFAULT,
+    errors.ServerUnavailableError: Status.SERVERFAULT,
+    errors.UnexpectedAnswerError: Status.SERVERFAULT,
 }
 _NAMING = {None, Nfs3.LOOKUP}
 _MAKING = {Nfs3.CREATE, Nfs3.MKDIR, Nfs3.SYMLINK}
 _CHANGING = {Nfs3.SETATTR, Nfs3.WRITE, Nfs3.REMOVE, Nfs3.RMDIR, Nfs3.RENAME, *_MAKING}
+# RFC 1813 §3.3.1, §3.3.18 to §3.3.20: they know no ACCES; a handle that nobody may use any more is stale to them.
+_WITHOUT_ACCES = {Nfs3.GETATTR, Nfs3.FSSTAT, Nfs3.FSINFO, Nfs3.PATHCONF}
 # What RFC 1813 §3.3.21 lets COMMIT say, and JUKEBOX, which every procedure may.
 _COMMIT_STATUSES = {Status.IO, Status.SERVERFAULT, Status.JUKEBOX}
 
@@ -75,6 +80,8 @@ def status_for(error: LakehouseError, procedure: Nfs3 | None) -> Status:
     status = next((STATUSES[cls] for cls in type(error).__mro__ if cls in STATUSES), Status.SERVERFAULT)
     if procedure is Nfs3.COMMIT:
         return status if status in _COMMIT_STATUSES else Status.IO
+    if procedure in _WITHOUT_ACCES and isinstance(error, errors.AuthError):
+        return Status.STALE
     if procedure in _CHANGING and isinstance(error, errors.UnsupportedFeatureError):
         return Status.ROFS
     if procedure in _NAMING and status in {Status.STALE, Status.INVAL}:

@@ -1,4 +1,7 @@
-"""The ticket in an export path: who knows it may mount, as any local user can claim to be root over AUTH_SYS."""
+"""The ticket in an export path: who knows it may mount, as any local user can claim to be root over AUTH_SYS.
+
+The server has one for its owner. Users have others, one for each sign-in, which identity makes.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from lakehouse_platform.identity.mount_tickets import TICKET_LENGTH
 from lakehouse_platform.nfs.operations import NfsError, Status
 from lakehouse_platform.private_files import load_secret
 
@@ -70,16 +74,44 @@ class Ticket:
         Raises:
             NfsError: ACCES, without the right ticket; NOENT, no export's path; NAMETOOLONG.
         """
-        given, *names = [part for part in path.split(b"/") if part] or [b""]
+        given, *names = _parts(path)
         if not hmac.compare_digest(given, self._secret):
             raise NfsError(Status.ACCES, "the export path has no valid ticket")
-        if not names or any(name in (b".", b"..") or b"\0" in name for name in names):
-            raise NfsError(Status.NOENT)
-        if max(map(len, names)) > _MAX_NAME + len(_BULK_SUFFIX):
-            raise NfsError(Status.NAMETOOLONG)
-        export, *below = names
-        name = export.removesuffix(_BULK_SUFFIX)
-        return Export(name, Profile.SYNC if name == export else Profile.BULK, tuple(below))
+        return _export(names)
+
+
+def user_ticket(path: bytes) -> str | None:
+    """Return the ticket of a user that a path begins with, if it looks like one; whether it is, identity tells."""
+    given = _parts(path)[0]
+    return given.decode("ascii") if len(given) == TICKET_LENGTH and given.isascii() else None
+
+
+def user_path(path: str, ticket: str) -> str:
+    """Return the path by which a user mounts what the owner mounts by another. Whoever knows it acts as the user."""
+    return f"/{ticket}/{path.rpartition('/')[2]}"
+
+
+def user_export(path: bytes) -> Export:
+    """Return what a path asks for that begins with the ticket of a user.
+
+    Raises:
+        NfsError: NOENT, no export's path; NAMETOOLONG.
+    """
+    return _export(_parts(path)[1:])
+
+
+def _parts(path: bytes) -> list[bytes]:
+    return [part for part in path.split(b"/") if part] or [b""]
+
+
+def _export(names: list[bytes]) -> Export:
+    if not names or any(name in (b".", b"..") or b"\0" in name for name in names):
+        raise NfsError(Status.NOENT)
+    if max(map(len, names)) > _MAX_NAME + len(_BULK_SUFFIX):
+        raise NfsError(Status.NAMETOOLONG)
+    export, *below = names
+    name = export.removesuffix(_BULK_SUFFIX)
+    return Export(name, Profile.SYNC if name == export else Profile.BULK, tuple(below))
 
 
 def export_name(name: bytes, profile: Profile) -> bytes:

@@ -43,7 +43,7 @@ class Writing:
         self, at: At, new: SetAttributes, guard_ns: int | None
     ) -> Awaitable[Attributes | None] | Attributes | None:
         """Change attributes: of a view only its size; its times and mode stay what they are."""
-        self._ctx.check_writable()
+        self._ctx.check_writable(at)
         if at.kind is Kind.SCRATCH:
             return self._set_scratch(at, new, guard_ns)
         if new.uid not in (None, self._ctx.access.uid) or new.gid not in (None, self._ctx.access.gid):
@@ -61,7 +61,7 @@ class Writing:
     # ── Views ─────────────────────────────────────────────────────────────────────────────────────
 
     def _check_editable(self, at: At) -> None:
-        self._ctx.check_writable()
+        self._ctx.check_writable(at)
         if at.kind in DIRECTORIES:
             raise NfsError(Status.ISDIR)
         if at.kind is not Kind.SCRATCH and not is_editable(at.handle):
@@ -98,7 +98,7 @@ class Writing:
         self._ctx.scratch.write(number, offset, data)
         if stable is not Stable.UNSTABLE:
             await asyncio.to_thread(self._ctx.scratch.sync, number)
-            await self._querying.ran(number)
+            await self._querying.ran(number, at.handle.mount)
         return Written(len(data), stable, self._scratch_attributes(at))
 
     def _set_scratch(self, at: At, new: SetAttributes, guard_ns: int | None) -> Attributes:
@@ -111,7 +111,7 @@ class Writing:
         number = at.handle.param
         await asyncio.to_thread(self._ctx.scratch.sync, number)
         if self._ctx.scratch.node(number).type is FileType.REGULAR:
-            await self._querying.ran(number)
+            await self._querying.ran(number, at.handle.mount)
         return self._scratch_attributes(at)
 
     def _scratch_attributes(self, at: At) -> Attributes:

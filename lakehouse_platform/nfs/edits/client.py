@@ -10,13 +10,17 @@ from lakehouse_platform.nfs.edits.classify import Role, Sight
 from lakehouse_platform.nfs.edits.edit import Edit
 from lakehouse_platform.nfs.edits.session import Session
 from lakehouse_platform.nfs.edits.view import View
-from lakehouse_platform.nfs.operations import NfsError
+from lakehouse_platform.nfs.operations import NfsError, Status
+from lakehouse_platform.nfs.tree.handles import owned
 from lakehouse_platform.nfs.tree.image import Image
 
 # Linux writes what it has cached after 30 s at the latest (dirty_expire_centisecs).
 CACHED_S = 60.0
 # The WRITEs that were under way when one was refused arrive within this time of each other.
 REFUSING_S = 2.0
+_UNFINISHED = (
+    "the file does not end with a whole row, or was replaced half written: write all of it, then save again"
+)
 
 
 @dataclass(slots=True)
@@ -53,6 +57,7 @@ class Client:
         superseded_at: Since when it knows an image that holds its last edit.
         refusing: An edit that was refused and may go on arriving.
         sticky: An error that the next WRITE or COMMIT is told once.
+        failure: Why its draft could not be published when that was tried last, for a reason that may pass.
         changed_ns: ctime and mtime of the draft.
         timer: Wakes the client up.
     """
@@ -69,10 +74,16 @@ class Client:
     superseded_at: float | None = None
     refusing: Refusing | None = None
     sticky: LakehouseError | NfsError | None = None
+    failure: LakehouseError | NfsError | None = None
     changed_ns: int = 0
     used: float = 0.0
     timer: asyncio.TimerHandle | None = None
     written: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def shelf(self) -> bytes:
+        """Where its refused bytes are kept."""
+        return owned(self.mount, self.view.key)
 
     @property
     def is_open(self) -> bool:
@@ -90,6 +101,11 @@ class Client:
     def ghost(self) -> Edit | None:
         """Its last edit, if it is published and the client has not been told an image that holds it."""
         return self.edit if not self.is_open and self.superseded_at is None else None
+
+    @property
+    def why_unpublished(self) -> LakehouseError | NfsError:
+        """Why its draft is not published and cannot wait any longer."""
+        return self.failure if self.state.failures and self.failure else NfsError(Status.IO, _UNFINISHED)
 
     def unread_edit(self, now: float) -> Edit | None:
         """Return its last edit if it has read nothing since, though it may have been told of something newer."""

@@ -14,10 +14,11 @@ from lakehouse_platform.errors import InfrastructureError, LakehouseError
 from lakehouse_platform.nfs.edits.client import REFUSING_S, Client, Refusing
 from lakehouse_platform.nfs.edits.edit import Edit
 from lakehouse_platform.nfs.edits.gaps import Gap, Gaps
+from lakehouse_platform.nfs.edits.permits import OWNERS, Permits
 from lakehouse_platform.nfs.edits.rejected import Rejected
 from lakehouse_platform.nfs.edits.session import Act, Session
 from lakehouse_platform.nfs.edits.spool import Spool
-from lakehouse_platform.nfs.edits.steps import Failed, Steps, Taken, refusal_of
+from lakehouse_platform.nfs.edits.steps import Failed, Steps, Taken, Untold, refusal_of
 from lakehouse_platform.nfs.edits.told import ToldStore
 from lakehouse_platform.nfs.edits.view import View
 from lakehouse_platform.nfs.operations import NfsError, Status
@@ -27,11 +28,9 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _IDLE_S = 3600.0
 _SHOW_AGAIN_S = 1.0
+_WRITE_DOWN_AGAIN_S = 1.0
 # A reply that is made has been sent by then.
 _TOLD_S = 1.0
-_UNFINISHED = (
-    "the file does not end with a whole row, or was replaced half written: write all of it, then save again"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,7 @@ class Driver:
         quota_bytes: int = 16 << 30,
         clocks: Clocks | None = None,
         wakes_itself: bool = True,
+        permits: Permits = OWNERS,
     ) -> None:
         """Prepare; `recover` goes on from what an earlier server left.
 
@@ -64,6 +64,7 @@ class Driver:
             quota_bytes: How many bytes all drafts may have together.
             clocks: The clocks.
             wakes_itself: Whether timers run by themselves; otherwise `run_due` is to be called.
+            permits: As whom edits become commits, and whether they may.
         """
         self.rejected = rejected or Rejected(state / "rejected")
         self.spool = Spool(state / "spool", quota_bytes)
@@ -75,7 +76,10 @@ class Driver:
         self._orders: dict[bytes, asyncio.Lock] = {}
         self._gaps = Gaps()
         self._removals: set[bytes] = set()
-        self._steps = Steps(self.spool, self.rejected, self._clocks.now_ns)
+        self._permits = permits
+        self._steps = Steps(self.spool, self.rejected, self._clocks.now_ns, permits)
+        self._untold: list[Untold] = []
+        self._writing_down = asyncio.Lock()
         self._tasks: set[asyncio.Future[None]] = set()
         self._rest: asyncio.Future[None] | None = None
         self._is_closing = False
@@ -86,7 +90,8 @@ class Driver:
         client = self._clients.get((mount, view.key))
         if client is None:
             version = self._told.get(mount, view.key)
-            client = Client(mount, view, told_version=version, used=self._clocks.now())
+            mine = self._permits.view(mount, view)
+            client = Client(mount, mine, told_version=version, used=self._clocks.now())
             self._clients[mount, view.key] = client
             self._sweep()
         client.used = self._clocks.now()
@@ -128,14 +133,14 @@ class Driver:
         if refusing is not None and now < refusing.until:
             refusing.until = now + REFUSING_S
             if refusing.name:
-                await self._thread(self.rejected.add, client.view.key, refusing.name, data)
+                await self._thread(self.rejected.add, client.shelf, refusing.name, data)
             raise refusing.error
         client.refusing = None
         if client.sticky is None:
             return
         error, client.sticky = client.sticky, None
         name = await self._thread(
-            self.rejected.keep, client.view.key, [data], refusal_of(error), self._clocks.now_ns()
+            self.rejected.keep, client.shelf, [data], refusal_of(error), self._clocks.now_ns()
         )
         client.refusing = Refusing(NfsError(Status.IO, str(error)), name, now + REFUSING_S, False)
         if client.edit is not None and client.state.shape is not None and client.state.shape.size == 0:
@@ -156,12 +161,12 @@ class Driver:
         if act in {Act.PUBLISH_ALL, Act.PUBLISH_WHOLE_ROWS}:
             await self._publish(client, whole_rows=act is Act.PUBLISH_WHOLE_ROWS)
         elif act is Act.REJECT:
-            error = NfsError(Status.IO, _UNFINISHED)
+            error = client.why_unpublished
             await self._reject(client, error)
             client.sticky = error
         elif act is Act.SHOW_TABLE:
             text = "data.csv was emptied and nothing was written into it, so the table was left as it is."
-            await self._thread(self.rejected.say, client.view.key, text, self._clocks.now_ns())
+            await self._thread(self.rejected.say, client.shelf, text, self._clocks.now_ns())
             await self._let_go(client)
             client.state = Session(changes=client.state.changes)
         self._wake_later(client)
@@ -179,6 +184,7 @@ class Driver:
             await self._let_go(client)
         if not outcome.is_shown:
             self._start(self._show(client.view))
+        await self._owe(client, outcome.untold)
 
     def _saw(self, client: Client, image: Image) -> None:
         """Note an image as what a client has before its eyes."""
@@ -201,11 +207,49 @@ class Driver:
             else:
                 return
 
+    async def _owe(self, client: Client, untold: Untold | None) -> None:
+        """Tell that a commit is not in the audit log, and see to it that it comes there."""
+        if untold is None:
+            return
+        version = untold.commit.version
+        self._untold.append(untold)
+        if self._wakes_itself and len(self._untold) == 1:
+            self._start(self._write_down_later())
+        # Not what the error says: to repeat what was done.
+        text = (
+            f"What was done to data.csv is in the table, as version {version}: do not repeat it. "
+            "The audit log could not be written at that moment; its entry is made as soon as it can be."
+        )
+        try:
+            await self._thread(self.rejected.say, client.shelf, text, self._clocks.now_ns())
+        except OSError as full:
+            _LOG.error(
+                "version %d of %s is not in the audit log yet, which cannot be told: %s",
+                version,
+                client.view.table.name,
+                full,
+            )
+
+    async def _write_down_later(self) -> None:
+        while self._untold and not self._is_closing:
+            await asyncio.sleep(_WRITE_DOWN_AGAIN_S)
+            await self._write_down()
+
+    async def _write_down(self) -> None:
+        """Bring into the audit log what it does not have, in the order in which it was done."""
+        async with self._writing_down:
+            while self._untold:
+                untold = await self._thread(self._steps.write_down, self._untold[0].commit)
+                if untold is not None:
+                    _LOG.error("%d commits are not in the audit log: %s", len(self._untold), untold.error)
+                    return
+                del self._untold[0]
+
     async def _failed(self, client: Client, failed: Failed) -> None:
         if failed.may_pass:
-            client.state = client.state.on_failed(self._clocks.now())
+            client.state, client.failure = client.state.on_failed(self._clocks.now()), failed.error
             text = f"data.csv is kept and not written yet: {failed.error}"
-            await self._thread(self.rejected.say, client.view.key, text, self._clocks.now_ns())
+            await self._thread(self.rejected.say, client.shelf, text, self._clocks.now_ns())
             return
         await self._reject(client, failed.error)
         client.sticky = failed.error
@@ -221,7 +265,7 @@ class Driver:
         """Keep a draft's bytes aside and show the table again."""
         if client.edit is None:
             return
-        name = await self._thread(self._steps.reject, client.view, client.edit, error)
+        name = await self._thread(self._steps.reject, client, client.edit, error)
         if not await self._thread(self._steps.revert, client.edit):
             await self._let_go(client)
         client.state = Session(changes=client.state.changes)
@@ -233,7 +277,7 @@ class Driver:
         """Publish a draft that something else takes the place of, or keep it aside if that cannot be."""
         await self._do(client, client.state.on_settle())
         if client.is_open:
-            await self._reject(client, NfsError(Status.IO, _UNFINISHED))
+            await self._reject(client, client.why_unpublished)
 
     async def _let_go(self, client: Client) -> None:
         edit, client.edit, client.superseded_at = client.edit, None, None
@@ -270,7 +314,7 @@ class Driver:
             if self._gaps.get(gap.view.key) is not gap or self._clocks.now() < gap.hole.due:
                 return
             if gap.hole.is_removed:
-                await self._thread(self._steps.delete_rows, gap)
+                await self._owe(client, await self._thread(self._steps.delete_rows, gap))
             await self._end_gap(gap.view.key)
 
     # ── Timers ────────────────────────────────────────────────────────────────────────────────────

@@ -180,6 +180,7 @@ class Editor(Driver):
 
         Raises:
             LakehouseError, NfsError: It cannot be; its bytes are in `.rejected`, and the table is as it was.
+            AuditError, InfrastructureError: It is in the table, but not in the audit log; see `.last_error`.
         """
         client = self._client(mount, view)
         async with client.lock:
@@ -187,10 +188,17 @@ class Editor(Driver):
             await self._settle(client)
             async with self._order(view):
                 gap = self._gaps.get(view.key)
-                image = await self._thread(self._steps.replace, client, gap, content, self._clocks.now())
+                done = await self._thread(self._steps.replace, client, gap, content, self._clocks.now())
                 await self._end_gap(view.key)
             await self._let_go(client)
-            self._saw(client, image)
+            if done.image is not None:
+                self._saw(client, done.image)
+            else:
+                self._start(self._show(view))
+            await self._owe(client, done.untold)
+            if done.untold is not None:
+                # As through every other door: nothing succeeds that is not written down.
+                raise done.untold.error
 
     def has_removed(self, call: bytes) -> bool:
         """Tell whether an earlier server removed a view for this call, so that it is not to be done again."""
@@ -275,7 +283,7 @@ class Editor(Driver):
         async with client.lock:
             now = self._clocks.now()
             if found.is_removed:
-                self._open_gap(found.gap(now), client)
+                self._open_gap(found.gap(client.view, now), client)
                 return
             # A client has one edit at a time; what it did before is published, or is now.
             await self._settle(client)
@@ -304,6 +312,7 @@ class Editor(Driver):
             await self._tick(client)
         for gap in self._gaps.all():
             await self._tick_gap(gap)
+        await self._write_down()
 
     async def drain(self) -> None:
         """Publish what is complete and keep the rest for the next start; the editor is closed then."""
@@ -314,6 +323,7 @@ class Editor(Driver):
         if self._rest is not None:
             self._rest.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._write_down()
         self.close()
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from lakehouse_platform.nfs.edits.draft import equal_until, joined
 from lakehouse_platform.nfs.edits.edit import Publication
 from lakehouse_platform.nfs.edits.explain import explained
 from lakehouse_platform.nfs.edits.locate import locate
+from lakehouse_platform.nfs.edits.permits import Tell, untold
 from lakehouse_platform.nfs.edits.rows import RowSplitter
 from lakehouse_platform.nfs.edits.view import View
 from lakehouse_platform.nfs.tree.image import Image
@@ -29,13 +30,14 @@ _STEP = 8 << 20
 Base: TypeAlias = Image | GhostImage
 
 
-def publish(view: View, publication: Publication, image: Image) -> int:
+def publish(view: View, publication: Publication, image: Image, tell: Tell = untold) -> int:
     """Commit a publication and return the version that holds it; none is made if nothing changes.
 
     Args:
         view: The table.
         publication: What to commit.
         image: Any image that the base's rows are rows of, for the columns and the key.
+        tell: Takes how many rows are added, changed and deleted.
 
     Raises:
         RowError, ConstraintViolationError, DuplicateKeyError, SchemaMismatchError: A row does not fit.
@@ -45,8 +47,8 @@ def publish(view: View, publication: Publication, image: Image) -> int:
     base, new = publication.base, publication.new
     try:
         if _is_append(base, new):
-            return _append(view, publication, image)
-        return _rewrite(view, publication, _as_base(base, image))
+            return _append(view, publication, image, tell)
+        return _rewrite(view, publication, _as_base(base, image), tell)
     except (InvalidRowsError, ConstraintViolationError) as error:
         raise explained(error, new, image, allow_missing=publication.allow_missing) from error
 
@@ -68,20 +70,38 @@ def _as_base(base: Content, image: Image) -> Base:
     return GhostImage(base, image.schema, tuple(image.key))
 
 
-def _append(view: View, publication: Publication, image: Image) -> int:
+def _append(view: View, publication: Publication, image: Image, tell: Tell) -> int:
     start, stop = publication.base.size, publication.new.size
     if stop - start <= _AT_ONCE:
         data = joined(publication.new, start, stop - start)
         rows = parse_lines(data, publication.names, image.schema, first_offset=start)
-        return view.table.append(rows, transaction=publication.transaction)
+        version = view.table.append(rows, transaction=publication.transaction)
+        tell(rows.num_rows)
+        return version
     for attempt in range(_ATTEMPTS):
-        reader = pa.RecordBatchReader.from_batches(image.schema, _batches(publication, image.schema))
+        counted = _Counted()
+        batches = counted.through(_batches(publication, image.schema))
+        reader = pa.RecordBatchReader.from_batches(image.schema, batches)
         try:
-            return view.table.append(reader, transaction=publication.transaction)
+            version = view.table.append(reader, transaction=publication.transaction)
+            tell(counted.rows)
+            return version
         except CommitConflictError:
             if attempt + 1 == _ATTEMPTS:
                 raise
     raise AssertionError("an append is attempted at least once")
+
+
+class _Counted:
+    """Counts rows on their way."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def through(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self.rows += batch.num_rows
+            yield batch
 
 
 def _batches(publication: Publication, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -97,21 +117,24 @@ def _batches(publication: Publication, schema: pa.Schema) -> Iterator[pa.RecordB
         ).to_batches()
 
 
-def _rewrite(view: View, publication: Publication, base: Base) -> int:
+def _rewrite(view: View, publication: Publication, base: Base, tell: Tell) -> int:
     changes = plan_changes(base, publication.new, allow_missing=publication.allow_missing)
     if changes.is_empty:
+        tell(0)
         return view.table.version()
     for attempt in range(_ATTEMPTS):
         head = view.images.refresh()
         splices = locate(changes, head)
         try:
-            return view.table.splice(
+            version = view.table.splice(
                 head.version,
                 splices.files,
                 splices.appended,
                 transaction=publication.transaction,
                 counts=splices.counts,
             ).version
+            tell(splices.counts.inserted + splices.counts.updated + splices.counts.deleted)
+            return version
         except CommitConflictError:
             if attempt + 1 == _ATTEMPTS:
                 raise

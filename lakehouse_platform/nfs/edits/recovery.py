@@ -16,6 +16,7 @@ from lakehouse_platform.nfs.edits.rejected import Refusal, Rejected
 from lakehouse_platform.nfs.edits.session import Hole, Shape
 from lakehouse_platform.nfs.edits.spool import Record, RecordKind, Spool, SpoolLog
 from lakehouse_platform.nfs.edits.view import View
+from lakehouse_platform.nfs.tree.handles import owned
 
 _LOG = logging.getLogger(__name__)
 # A client that wrote nothing for so long, although its server was there, has been told a newer image or is gone.
@@ -49,9 +50,9 @@ class Found:
             return False
         return self.is_gone or age_ns > _GHOST_NS
 
-    def gap(self, now: float) -> Gap:
-        """Return the removal, to be finished."""
-        return Gap(self.view, Hole(self.mount, is_removed=True, since=now), self.edit.image, self.edit)
+    def gap(self, view: View, now: float) -> Gap:
+        """Return the removal, to be finished in its client's view."""
+        return Gap(view, Hole(self.mount, is_removed=True, since=now), self.edit.image, self.edit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,8 @@ class Recovery:
             return None
         if isinstance(edit, str):
             mount = _mount(log, records)
-            name = await asyncio.to_thread(_give_up, log, records, self.rejected, key, edit, self.now_ns())
+            shelf = owned(mount, key)
+            name = await asyncio.to_thread(_give_up, log, records, self.rejected, shelf, edit, self.now_ns())
             if view is not None and name:
                 self.refused.append(Refused(mount, view, edit, name))
             return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from lakehouse_platform.errors import (
+    AuditError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     InfrastructureError,
@@ -20,6 +21,7 @@ from lakehouse_platform.nfs.edits.client import CACHED_S, Client
 from lakehouse_platform.nfs.edits.draft import chunks, equal_until, shared_until
 from lakehouse_platform.nfs.edits.edit import Edit, Publication, allows_missing
 from lakehouse_platform.nfs.edits.gaps import Gap
+from lakehouse_platform.nfs.edits.permits import OWNERS, Commit, Permits, Tell
 from lakehouse_platform.nfs.edits.publish import landed_sequence, publish
 from lakehouse_platform.nfs.edits.rejected import Refusal, Rejected
 from lakehouse_platform.nfs.edits.session import Hole, Shape
@@ -27,6 +29,7 @@ from lakehouse_platform.nfs.edits.spool import RecordKind, Spool
 from lakehouse_platform.nfs.edits.view import View
 from lakehouse_platform.nfs.operations import NfsError, Status
 from lakehouse_platform.nfs.tree.calls import current_call
+from lakehouse_platform.nfs.tree.handles import owned
 from lakehouse_platform.nfs.tree.image import Image
 from lakehouse_platform.store.commit import AppTransaction
 
@@ -60,11 +63,39 @@ class Published:
         rest: What is left of the draft.
         image: The image that the client's file now equals, if that was looked for: the log can go.
         is_shown: Whether the table's images hold it; if not, its client sees what it wrote, and need not wait.
+        untold: Why the audit log does not have it, if it does not.
     """
 
     rest: Shape | None
     image: Image | None = None
     is_shown: bool = True
+    untold: Untold | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A commit that the audit log does not have, though it belongs there.
+
+    Attributes:
+        commit: The commit.
+        error: Why.
+    """
+
+    commit: Commit
+    error: LakehouseError
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A file that took the place of the view.
+
+    Attributes:
+        image: The newest image, which holds it; None if the storage does not answer now.
+        untold: Why the audit log does not have it, if it does not.
+    """
+
+    image: Image | None
+    untold: Untold | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +119,13 @@ class Steps:
         spool: Where logs are made.
         rejected: Where refused bytes are kept.
         now_ns: Nanoseconds since 1970.
+        permits: As whom edits become commits, and whether they may.
     """
 
     spool: Spool
     rejected: Rejected
     now_ns: Callable[[], int]
+    permits: Permits = OWNERS
 
     # ── Changing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -212,25 +245,26 @@ class Steps:
         try:
             if not _resolve(client):
                 stop = edit.rows_end if whole_rows else edit.draft.size
-                version = publish(client.view, edit.publication(stop), edit.image)
-                rest = edit.published(version)
+                commit, untold = self._commit(client, edit.publication(stop), edit.image)
+                rest = edit.published(commit.version)
             else:
+                untold = self.write_down(Commit(client.mount, client.view, edit.version or 0))
                 rest = None
-        except (InfrastructureError, CommitOutcomeUnknownError, NfsError) as error:
+        except (InfrastructureError, CommitOutcomeUnknownError, AuditError, NfsError) as error:
             return Failed(error, may_pass=True)
         except LakehouseError as error:
             edit.not_published()
             return Failed(error, may_pass=False)
         self._note_published(client.view, edit)
         if is_append and edit.log.size <= _LONG_LOG and edit.ends_line:
-            return Published(rest, is_shown=False)
+            return Published(rest, is_shown=False, untold=untold)
         image = self._show(client.view)
         if rest is None and image is not None and edit.log.size > _LONG_LOG and _shows(image, edit):
-            return Published(rest, image)
-        return Published(rest, is_shown=image is not None)
+            return Published(rest, image, untold=untold)
+        return Published(rest, is_shown=image is not None, untold=untold)
 
-    def replace(self, client: Client, moved: Gap | None, content: Content, now: float) -> Image:
-        """Commit a file that takes the place of the view; return the newest image.
+    def replace(self, client: Client, moved: Gap | None, content: Content, now: float) -> Replaced:
+        """Commit a file that takes the place of the view.
 
         Raises:
             LakehouseError: It does not fit, or others changed the same rows; its bytes are kept.
@@ -243,16 +277,17 @@ class Steps:
         transaction = AppTransaction(_replace_id(), 1)
         try:
             allow_missing = allows_missing(client.view)
-            publish(client.view, Publication(base, names, content, transaction, allow_missing), image)
+            publication = Publication(base, names, content, transaction, allow_missing)
+            untold = self._commit(client, publication, image)[1]
         except LakehouseError as error:
             # The same call as before a restart finds its own change where it looks for the old rows.
             if isinstance(error, CommitConflictError) and landed_sequence(client.view, transaction.app_id):
-                return client.view.images.refresh()
+                return Replaced(self._show(client.view))
             self.rejected.keep(
-                client.view.key, chunks(content, 0, content.size), refusal_of(error), self.now_ns()
+                client.shelf, chunks(content, 0, content.size), refusal_of(error), self.now_ns()
             )
             raise
-        return client.view.images.refresh()
+        return Replaced(self._show(client.view), untold)
 
     def _replaced(
         self, client: Client, moved: Gap | None, now: float
@@ -267,6 +302,48 @@ class Steps:
             return ghost.base, ghost.names, ghost.image
         image = moved.image if moved is not None else self._before_eyes(client, now)
         return image, tuple(image.schema.names), image
+
+    def _commit(self, client: Client, publication: Publication, image: Image) -> tuple[Commit, Untold | None]:
+        def act(tell: Tell) -> int:
+            return publish(client.view, publication, image, tell)
+
+        return self._permitted(client.mount, client.view, act)
+
+    def _permitted(
+        self, mount: bytes, view: View, act: Callable[[Tell], int]
+    ) -> tuple[Commit, Untold | None]:
+        """Commit as whoever a mount belongs to; return the commit, and why the audit log does not have it.
+
+        Raises:
+            LakehouseError: Nothing is committed, as far as is known.
+        """
+        rows: list[int] = []
+        landed: list[Commit] = []
+
+        def noted(tell: Tell) -> int:
+            def both(count: int) -> None:
+                rows.append(count)
+                tell(count)
+
+            version = act(both)
+            landed.append(Commit(mount, view, version, rows[-1] if rows else None))
+            return version
+
+        try:
+            self.permits.publish(mount, view, noted)
+        except LakehouseError as error:
+            if not landed:
+                raise
+            return landed[0], Untold(landed[0], error)
+        return landed[0], None
+
+    def write_down(self, commit: Commit) -> Untold | None:
+        """Write down a commit that the audit log does not have; return why that cannot be, if it cannot."""
+        try:
+            self.permits.write_down(commit)
+        except LakehouseError as error:
+            return Untold(commit, error)
+        return None
 
     def _note_published(self, view: View, edit: Edit) -> None:
         """Note a publication in the log, which can also be done later."""
@@ -285,10 +362,10 @@ class Steps:
 
     # ── Refusing ──────────────────────────────────────────────────────────────────────────────────
 
-    def reject(self, view: View, edit: Edit, error: LakehouseError | NfsError) -> str:
+    def reject(self, client: Client, edit: Edit, error: LakehouseError | NfsError) -> str:
         """Keep the bytes of an edit that are not published aside; return the name under which."""
         try:
-            return self.rejected.keep(view.key, edit.parts(), refusal_of(error), self.now_ns())
+            return self.rejected.keep(client.shelf, edit.parts(), refusal_of(error), self.now_ns())
         except OSError as full:
             _LOG.error("a refused edit cannot be copied (%s): it is kept in the spool", full.strerror)
             edit.log.set_aside()
@@ -336,16 +413,27 @@ class Steps:
             return client.read[0]
         return self.told(client)
 
-    def delete_rows(self, gap: Gap) -> None:
-        """Delete all rows of a view that was removed."""
+    def delete_rows(self, gap: Gap) -> Untold | None:
+        """Delete all rows of a view that was removed; return why the audit log does not have it, if it does not."""
         assert gap.edit is not None  # noqa: S101 - only a removal is followed by this
+        table, transaction = gap.view.table, AppTransaction(gap.edit.app_id, gap.edit.sequence + 1)
+
+        def delete(tell: Tell) -> int:
+            deleted = table.delete_all(transaction=transaction)
+            tell(deleted.rows_deleted)
+            return deleted.version
+
         try:
-            gap.view.table.delete_all(transaction=AppTransaction(gap.edit.app_id, gap.edit.sequence + 1))
-            gap.view.images.refresh()
+            untold = self._permitted(gap.hole.mount, gap.view, delete)[1]
         except LakehouseError as error:
             self.rejected.say(
-                gap.view.key, f"data.csv was removed, but its rows remain: {error}", self.now_ns()
+                owned(gap.hole.mount, gap.view.key),
+                f"data.csv was removed, but its rows remain: {error}",
+                self.now_ns(),
             )
+            return None
+        self._show(gap.view)
+        return untold
 
 
 def refusal_of(error: LakehouseError | NfsError) -> Refusal:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from lakehouse_platform.nfs.access import Access
 from lakehouse_platform.nfs.operations import Attributes, FileType
 from lakehouse_platform.nfs.tickets import Profile
-from lakehouse_platform.nfs.tree.handles import Handle, fsid
+from lakehouse_platform.nfs.tree.handles import Handle, fsid, is_users
 from lakehouse_platform.nfs.tree.nodes import SCRATCH_ROOTS
 from lakehouse_platform.nfs.tree.scratch import ScratchAttributes
 
 _DIRECTORY_SIZE = 4096
+# What a user may only read says so to everybody; who may come in at all is not said by modes.
+_READ_BY_ALL, _SEARCHED_BY_ALL = 0o444, 0o555
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,20 @@ class Presenter:
 
     def file(self, handle: Handle, size: int, changed_ns: int, *, editable: bool = False) -> Attributes:
         """Return the attributes of a view or another file of a table."""
-        mode = self.access.file_mode(writable=editable and not self.read_only)
+        writable = editable and not self.read_only
+        mode = self.access.file_mode(writable=writable)
+        if not writable and is_users(handle.mount):
+            mode |= _READ_BY_ALL
         return self._make(FileType.REGULAR, handle, mode, size, changed_ns)
 
-    def directory(self, handle: Handle, changed_ns: int, *, subdirectories: int = 0) -> Attributes:
+    def directory(
+        self, handle: Handle, changed_ns: int, *, subdirectories: int = 0, changeable: bool = True
+    ) -> Attributes:
         """Return the attributes of a directory."""
-        mode = self.access.directory_mode(writable=handle.kind in SCRATCH_ROOTS and not self.read_only)
+        writable = handle.kind in SCRATCH_ROOTS and not self.read_only and changeable
+        mode = self.access.directory_mode(writable=writable)
+        if not writable and is_users(handle.mount):
+            mode |= _SEARCHED_BY_ALL
         return self._make(
             FileType.DIRECTORY, handle, mode, _DIRECTORY_SIZE, changed_ns, nlink=2 + subdirectories
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lakehouse_platform.model.names import is_table_name
 from lakehouse_platform.nfs.operations import NfsError, Status
+from lakehouse_platform.nfs.tree.images import table_key
 from lakehouse_platform.nfs.tree.served import ServedTable
 from lakehouse_platform.store.table import Table
 from lakehouse_platform.store.tables import SYSTEM_TABLES
@@ -37,6 +38,11 @@ class Catalog(Protocol):
         """All tables that were served so far."""
         ...
 
+    @property
+    def now(self) -> Sequence[ServedTable]:
+        """The tables that are served now, as far as that is known."""
+        ...
+
     def known(self, key: bytes) -> ServedTable | None:
         """Return a table that is served now, without looking at the store."""
         ...
@@ -59,6 +65,18 @@ class Catalog(Protocol):
 
     async def tables(self) -> Sequence[ServedTable]:
         """Return all tables, at most a second old."""
+        ...
+
+    async def system(self, name: bytes) -> ServedTable:
+        """Return one of the platform's own tables, without what is secret in it, by its name.
+
+        Raises:
+            NfsError: NOENT: there is none.
+        """
+        ...
+
+    async def system_tables(self) -> Sequence[ServedTable]:
+        """Return the platform's own tables."""
         ...
 
     def forget(self, key: bytes) -> None:
@@ -90,6 +108,11 @@ class OneTable(Catalog):
         """The table."""
         return [self._served]
 
+    @property
+    def now(self) -> Sequence[ServedTable]:
+        """The table, unless it is gone."""
+        return [] if self._is_gone else [self._served]
+
     def known(self, key: bytes) -> ServedTable | None:
         """Return the table."""
         return None if self._is_gone or self._served.key != key else self._served
@@ -111,7 +134,15 @@ class OneTable(Catalog):
     async def tables(self) -> Sequence[ServedTable]:
         """Return the table."""
         await self._look_again()
-        return [] if self._is_gone else [self._served]
+        return self.now
+
+    async def system(self, name: bytes) -> ServedTable:
+        """Return none: the table is all that is served."""
+        raise NfsError(Status.NOENT)
+
+    async def system_tables(self) -> Sequence[ServedTable]:
+        """Return none."""
+        return []
 
     def forget(self, key: bytes) -> None:
         """Note that the table is gone."""
@@ -124,7 +155,7 @@ class OneTable(Catalog):
 
 
 class LakeTables(Catalog):
-    """The tables of a lakehouse. System tables are not shown: they hold secrets, and only the platform changes them."""
+    """The tables of a lakehouse. Those of the platform stand apart: they hold secrets, and only it changes them."""
 
     def __init__(
         self,
@@ -140,6 +171,7 @@ class LakeTables(Catalog):
         self._by_name: Mapping[bytes, ServedTable] = {}
         # Kept although a table is dropped: edits and clients refer to it, and it may come back.
         self._made: dict[str, ServedTable] = {}
+        self._system: dict[bytes, ServedTable] = {}
         self._listed_at = -_LISTING_SECONDS
         self._changed_ns = now_ns()
         self._listing: asyncio.Task[list[str]] | None = None
@@ -157,17 +189,26 @@ class LakeTables(Catalog):
     @property
     def served(self) -> Sequence[ServedTable]:
         """All tables that were served so far."""
-        return list(self._made.values())
+        return [*self._made.values(), *self._system.values()]
+
+    @property
+    def now(self) -> Sequence[ServedTable]:
+        """The tables that are served now, as far as that is known."""
+        return list(self._by_key.values())
 
     def known(self, key: bytes) -> ServedTable | None:
         """Return a table that is served now."""
-        return self._by_key.get(key)
+        return self._by_key.get(key) or self._system.get(key)
 
     async def find(self, key: bytes) -> ServedTable:
         """Return a table by its key, listing the lakehouse if need be."""
         await self._refresh()
-        if found := self._by_key.get(key):
+        if found := self.known(key):
             return found
+        # Their handles outlive a restart too.
+        for name in SYSTEM_TABLES:
+            if table_key(self._store.table(name).location) == key:
+                return await self.system(name.encode())
         raise NfsError(Status.STALE)
 
     async def named(self, name: bytes) -> ServedTable:
@@ -178,6 +219,30 @@ class LakeTables(Catalog):
         if found := self._by_name.get(name):
             return found
         raise NfsError(Status.NOENT)
+
+    async def system(self, name: bytes) -> ServedTable:
+        """Return one of the platform's own tables, without what is secret in it."""
+        if found := await self._system_table(name.decode("ascii", "replace")):
+            return found
+        raise NfsError(Status.NOENT)
+
+    async def system_tables(self) -> Sequence[ServedTable]:
+        """Return the platform's own tables."""
+        found = [await self._system_table(name) for name in SYSTEM_TABLES]
+        return [served for served in found if served is not None]
+
+    async def _system_table(self, name: str) -> ServedTable | None:
+        spec = SYSTEM_TABLES.get(name)
+        if spec is None:
+            return None
+        table = self._store.table(spec.name)
+        if found := self._system.get(table_key(table.location)):
+            return found
+        if not await asyncio.to_thread(table.exists):
+            return None
+        made = self._make(table.hiding(spec.secret_columns))
+        made.is_system = True
+        return self._system.setdefault(made.key, made)
 
     async def _is_new(self, name: bytes) -> bool:
         """Tell whether there is a table of a name that was not there when tables were listed."""
@@ -193,6 +258,7 @@ class LakeTables(Catalog):
 
     def forget(self, key: bytes) -> None:
         """Note that a table is gone; if its name comes back, it is a new one."""
+        self._system.pop(key, None)
         if self._by_key.pop(key, None):
             self._by_name = {served.name: served for served in self._by_key.values()}
             self._changed_ns = max(self._now_ns(), self._changed_ns + 1)

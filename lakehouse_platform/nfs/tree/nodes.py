@@ -30,6 +30,12 @@ LAYOUT: Mapping[Kind, Mapping[bytes, Kind]] = {
 }
 """The names that directories of each kind always have; scratch files cannot take them."""
 
+SYSTEM_LAYOUT: Mapping[Kind, Mapping[bytes, Kind]] = {
+    Kind.TABLE: {b"data": Kind.DATA, b"schema.sql": Kind.SCHEMA},
+    Kind.DATA: _FORMS,
+}
+"""The same for the platform's own tables: nothing that would show what is secret in them."""
+
 PARENTS: Mapping[Kind, Kind] = {
     Kind.TABLE: Kind.LAKE,
     Kind.DATA: Kind.TABLE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lakehouse_platform.nfs.operations import NfsError, Status
 
 MOST_QUERY_BYTES = 1 << 20
-_MOST_FILES = 64
+MOST_FILES = 256
 _MOST_BYTES = 256 << 20
 
 USAGE = b"""\
@@ -94,8 +94,16 @@ class QueryFiles:
         default_factory=OrderedDict[tuple[bytes, bytes], QueryFile]
     )
 
+    def shown(self, mount: bytes, table: bytes) -> QueryFile:
+        """Return a mount's file for a table, to look at: who lists directories takes no other's place."""
+        key = mount, table
+        if key in self._files:
+            self._files.move_to_end(key)
+            return self._files[key]
+        return QueryFile(changed_ns=self.started_ns)
+
     def of(self, mount: bytes, table: bytes) -> QueryFile:
-        """Return a mount's file for a table."""
+        """Return a mount's file for a table, to change it."""
         key = mount, table
         if key not in self._files:
             self._files[key] = QueryFile(changed_ns=self.started_ns)
@@ -105,5 +113,5 @@ class QueryFiles:
         return self._files[key]
 
     def _is_too_much(self) -> bool:
-        size = sum(len(file.content) for file in self._files.values())
-        return len(self._files) > _MOST_FILES or size > _MOST_BYTES
+        size = sum(len(file.content) + len(file.text) for file in self._files.values())
+        return len(self._files) > MOST_FILES or size > _MOST_BYTES

@@ -57,6 +57,7 @@ class ServedTable:
         door: Runs SQL for its directory.
         newest: Follows its newest version, without rendering anything.
         shown: Follow the newest image of each form.
+        is_system: Whether it is one of the platform's own tables.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ServedTable:
         self.name = table.name.encode()
         self.images = images
         self.door = door
+        self.is_system = False
         self.flights = Flights()
         self._opened: Pinned | None = None
         self._texts: OrderedDict[tuple[str, Kind, int], Text] = OrderedDict()

@@ -51,7 +51,7 @@ def render(table: Table, kind: Kind, version: int) -> Text:
         versions = table.history()
         return Text(history_text(versions), changed_ns(version, to_epoch_ms(versions[0].timestamp)))
     opened = open_table(table.location, version)
-    info = describe(table.location, opened)
+    info = describe(table.location, opened, table.hidden)
     changed = changed_ns(version, to_epoch_ms(info.modified))
     if kind is Kind.SCHEMA:
         return Text(f"{create_table_statement(info)}\n".encode(), changed)

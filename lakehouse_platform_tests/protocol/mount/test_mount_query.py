@@ -94,7 +94,7 @@ def test_tables_beside_it_can_be_joined(served: Served, client: NfsClient, query
 
 def test_system_tables_are_neither_shown_nor_queried(client: NfsClient, query: bytes) -> None:
     assert [entry.name for entry in client.readdir(client.root)] == [b".", b"..", b"people"]
-    for name in ("users", "sessions", "audit_log", "user_actions", "grants"):
+    for name in ("users", "sessions", "audit_log", "user_actions", "grants", "api_keys"):
         with pytest.raises(NfsStatusError, match="NOENT"):
             client.walk(name)
         client.truncate(query, 0)
@@ -134,3 +134,17 @@ def test_a_file_that_is_moved_in_is_run(client: NfsClient, queries: bytes) -> No
     client.write(handle, 0, b"SELECT 5 AS five")
     client.rename(table, "q.tmp", queries, "q.sql")
     assert client.read_all(client.lookup(queries, "q.csv")) == b"five\n5\n"
+
+
+def test_columns_of_one_name_are_in_the_csv_and_the_error_says_why_there_is_no_json(
+    client: NfsClient, query: bytes, queries: bytes
+) -> None:
+    text = b"SELECT a.id, b.id FROM data a JOIN people b ON a.id + 1 = b.id WHERE a.id = 1"
+    client.truncate(query, 0)
+    client.write(query, 0, text)
+    assert client.read_all(query) == b"id,id\n1,2\n"
+    client.write(client.create(queries, "q.sql"), 0, text)
+    names = {entry.name for entry in client.readdir(queries)}
+    assert names == {b".", b"..", b"q.sql", b"q.csv", b"q.err"}
+    assert client.read_all(client.lookup(queries, "q.csv")) == b"id,id\n1,2\n"
+    assert b" AS" in client.read_all(client.lookup(queries, "q.err"))

@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakehouse_platform.identity.mount_tickets import TICKET_LENGTH
 from lakehouse_platform.nfs.operations import NfsError, Status
-from lakehouse_platform.nfs.tickets import LAKE, Export, Profile, Ticket, export_name
+from lakehouse_platform.nfs.tickets import (
+    LAKE,
+    Export,
+    Profile,
+    Ticket,
+    export_name,
+    user_export,
+    user_path,
+    user_ticket,
+)
 
 
 @pytest.fixture
@@ -22,6 +32,27 @@ def ticket(tmp_path: Path) -> Ticket:
 @pytest.mark.parametrize("name", [LAKE, b"people", b"p@b", "größe".encode()])
 def test_the_path_of_an_export_asks_for_that_export(ticket: Ticket, name: bytes, profile: Profile) -> None:
     assert ticket.parse(ticket.path(name, profile)) == Export(name, profile, ())
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_a_users_path_asks_for_the_same_as_the_owners(ticket: Ticket, profile: Profile) -> None:
+    owners = ticket.path(b"people", profile)
+    path = user_path(owners.decode(), "u" * TICKET_LENGTH).encode()
+    assert user_ticket(path) == "u" * TICKET_LENGTH
+    assert user_export(path + b"/data") == Export(b"people", profile, (b"data",))
+    assert user_ticket(owners) is None, "the owner's ticket is shorter"
+
+
+@pytest.mark.parametrize("path", [b"", b"/", b"/x/lake", b"/" + b"\xff" * TICKET_LENGTH + b"/lake"])
+def test_what_cannot_be_a_users_ticket_is_none(path: bytes) -> None:
+    assert user_ticket(path) is None
+
+
+@pytest.mark.parametrize("rest", [b"", b"/", b"/.", b"/lake/..", b"/a\0b"])
+def test_a_users_path_that_names_no_export_is_not_there(rest: bytes) -> None:
+    with pytest.raises(NfsError) as caught:
+        user_export(b"/" + b"u" * TICKET_LENGTH + rest)
+    assert caught.value.status is Status.NOENT
 
 
 def test_a_path_may_go_on_below_the_export(ticket: Ticket) -> None:

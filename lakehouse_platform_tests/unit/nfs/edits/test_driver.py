@@ -7,7 +7,10 @@ import logging
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 
-from lakehouse_platform_tests.support.editing import PEOPLE_FILE, Running
+from lakehouse_platform.nfs.edits.permits import OwnersPermits, Tell, untold
+from lakehouse_platform.nfs.edits.view import View
+from lakehouse_platform_tests.support.byte_image import ByteContent
+from lakehouse_platform_tests.support.editing import PEOPLE_FILE, Bench, Running
 
 Story = Callable[[Running], Coroutine[None, None, None]]
 _ROW = b"4,n4,34\n"
@@ -38,6 +41,60 @@ def test_a_row_is_shown_to_others_though_the_storage_failed_right_after_its_comm
         image = run.view.images.current()
         assert image is not None
         assert image.size == len(PEOPLE_FILE + _ROW)
+
+    tell(story)
+
+
+class AwayAfter(OwnersPermits):
+    """The table cannot be read any more right after a commit, until it is brought back."""
+
+    def publish(self, mount: bytes, view: View, act: Callable[[Tell], int]) -> int:
+        del mount
+        version = act(untold)
+        log = view.table.location.path / "_delta_log"
+        log.rename(log.with_name("_log"))
+        log.write_bytes(b"")
+        return version
+
+    @staticmethod
+    def bring_back(run: Running) -> None:
+        log = run.view.table.location.path / "_delta_log"
+        log.unlink()
+        log.with_name("_log").rename(log)
+
+
+def test_a_rename_that_landed_is_not_undone_by_the_removal_before_it_though_the_storage_failed_after_it(
+    bench: Bench, tell: Callable[[Story], None]
+) -> None:
+    bench.permits = AwayAfter()
+
+    async def story(run: Running) -> None:
+        before, client = run.version, run.mount()
+        await client.read()
+        await run.editor.remove(client.id, client.view)
+        await run.editor.replace(client.id, client.view, ByteContent(PEOPLE_FILE + _ROW))
+        AwayAfter.bring_back(run)
+        await run.wait(5.0)
+        assert run.version == before + 1
+        assert run.shown() == PEOPLE_FILE + _ROW
+        assert run.rejected() == []
+
+    tell(story)
+
+
+def test_rows_that_were_deleted_are_not_said_to_remain_though_the_storage_failed_after_it(
+    bench: Bench, tell: Callable[[Story], None]
+) -> None:
+    bench.permits = AwayAfter()
+
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.read()
+        await run.editor.remove(client.id, client.view)
+        await run.wait(2.0)
+        AwayAfter.bring_back(run)
+        assert run.rows() == []
+        assert run.last_error() == "No edit was refused.\n"
 
     tell(story)
 

@@ -1,12 +1,32 @@
 from __future__ import annotations
 
+import hashlib
+import struct
+from dataclasses import replace
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_platform.nfs.operations import NfsError, Status
 from lakehouse_platform.nfs.tickets import Profile
-from lakehouse_platform.nfs.tree.handles import HANDLE_SIZE, Handle, Kind, decode, encode, fsid, hash64
+from lakehouse_platform.nfs.tree.handles import (
+    HANDLE_SIZE,
+    MOUNT_BYTES,
+    USER_HANDLE_SIZE,
+    Handle,
+    Kind,
+    decode,
+    encode,
+    fsid,
+    hash64,
+    is_users,
+    owned,
+    session_of,
+    user_mount,
+    user_of,
+)
 
 KEYS = st.binary(min_size=32, max_size=32)
 HANDLES = st.builds(
@@ -17,6 +37,9 @@ HANDLES = st.builds(
     table=st.binary(min_size=8, max_size=8),
     param=st.integers(0, 2**64 - 1),
 )
+
+USER_MOUNTS = st.builds(user_mount, st.binary(min_size=4, max_size=4), st.uuids(), st.uuids())
+USER_HANDLES = st.builds(replace, HANDLES, mount=USER_MOUNTS)
 
 
 @given(HANDLES, KEYS)
@@ -31,6 +54,45 @@ def test_a_handle_with_one_bit_changed_is_bad(handle: Handle, key: bytes, bit: i
     changed = bytearray(encode(handle, key))
     changed[bit // 8] ^= 1 << bit % 8
     _assert_bad(bytes(changed), key)
+
+
+@given(USER_HANDLES, KEYS)
+def test_a_handle_of_a_users_mount_says_the_same_after_it_was_with_a_client(
+    handle: Handle, key: bytes
+) -> None:
+    encoded = encode(handle, key)
+    assert len(encoded) == USER_HANDLE_SIZE
+    assert decode(encoded, key) == handle
+
+
+@given(USER_HANDLES, KEYS, st.integers(0, USER_HANDLE_SIZE * 8 - 1))
+def test_a_handle_of_a_users_mount_with_one_bit_changed_is_bad(handle: Handle, key: bytes, bit: int) -> None:
+    changed = bytearray(encode(handle, key))
+    changed[bit // 8] ^= 1 << bit % 8
+    _assert_bad(bytes(changed), key)
+
+
+@given(HANDLES, KEYS)
+def test_the_owners_handles_are_to_the_byte_what_they_were_before_users_had_any(
+    handle: Handle, key: bytes
+) -> None:
+    fields = (1, handle.kind, handle.profile, 0, handle.mount, handle.table, handle.param)
+    body = struct.pack(">BBBB4s8sQ", *fields)
+    assert encode(handle, key) == body + hashlib.blake2s(body, digest_size=8, key=key).digest()
+
+
+@given(st.binary(min_size=4, max_size=4), st.uuids(), st.uuids())
+def test_a_users_mount_tells_whose_it_is(mount: bytes, session: UUID, user: UUID) -> None:
+    made = user_mount(mount, session, user)
+    assert (made[:MOUNT_BYTES], session_of(made), user_of(made)) == (mount, str(session), str(user))
+    assert is_users(made)
+    assert not is_users(mount)
+
+
+@given(USER_MOUNTS, USER_MOUNTS)
+def test_what_is_kept_for_a_user_is_kept_for_all_mounts_of_that_user_alone(one: bytes, other: bytes) -> None:
+    assert (owned(one, b"place") == owned(other, b"place")) == (user_of(one) == user_of(other))
+    assert owned(one[:MOUNT_BYTES], b"place") == b"place" != owned(one, b"place")
 
 
 @given(HANDLES, KEYS, KEYS)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse_platform.nfs.operations import NfsError, Status
-from lakehouse_platform.nfs.tree.query_view import MOST_QUERY_BYTES, USAGE, QueryFile, QueryFiles
+from lakehouse_platform.nfs.tree.query_view import MOST_FILES, MOST_QUERY_BYTES, USAGE, QueryFile, QueryFiles
 
 
 @given(st.binary(min_size=1, max_size=50), st.data())
@@ -56,9 +56,25 @@ def test_files_unused_for_long_show_the_usage_again() -> None:
     files = QueryFiles(1)
     files.of(b"m", b"t").show(b"result", 2)
     assert files.of(b"m", b"t").content == b"result"
-    for number in range(100):
+    for number in range(MOST_FILES):
         files.of(b"%d" % number, b"t")
     assert files.of(b"m", b"t").content == USAGE
+
+
+def test_looking_at_files_takes_no_place_from_others() -> None:
+    files = QueryFiles(1)
+    files.of(b"m", b"t").show(b"result", 2)
+    for number in range(MOST_FILES + 1):
+        assert files.shown(b"%d" % number, b"t").content == USAGE
+    assert files.shown(b"m", b"t").content == b"result"
+
+
+def test_queries_that_are_not_run_yet_take_room_too() -> None:
+    files = QueryFiles(1)
+    for mount in (b"1", b"2"):
+        files.of(mount, b"t").text = bytearray(200 << 20)
+    files.of(b"3", b"t")
+    assert (len(files.shown(b"1", b"t").text), len(files.shown(b"2", b"t").text)) == (0, 200 << 20)
 
 
 def test_large_results_make_room_for_each_other() -> None:
