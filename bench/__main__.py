@@ -1,4 +1,4 @@
-"""The command: `python -m bench store`, `python -m bench scale` and `python -m bench nfs`."""
+"""The command: `python -m bench store`, and `scale`, `nfs` and `identity` in its place."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bench.identity_cases import identity_cases
 from bench.nfs_cases import nfs_cases
 from bench.pairs import Result, measure
 from bench.read_cases import READ_CASES
@@ -55,6 +56,8 @@ def _console(to_stderr: bool) -> Console:
 def _cases(what: str, sizes: Sizes) -> Sequence[Case]:
     if what == "scale":
         return scale_cases(sizes.commits)
+    if what == "identity":
+        return identity_cases(sizes)
     return STORE_CASES if what == "store" else nfs_cases(sizes)
 
 
@@ -74,12 +77,12 @@ def _run(case: Case, sizes: Sizes, base: Path | None, console: Console) -> Resul
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Measures the store and the mount against the raw libraries, in pairs and in one run.",
+        description="Measures the platform against the raw libraries, in pairs and in one run.",
     )
     parser.add_argument(
         "what",
-        choices=["store", "scale", "nfs"],
-        help="every operation; long logs and 10 M rows; or the mount",
+        choices=["store", "scale", "nfs", "identity"],
+        help="every operation; long logs and 10 M rows; the mount; or sign-ins, audit log and HTTP",
     )
     parser.add_argument(
         "--only", action="append", metavar="TEXT", help="cases whose name contains this; repeatable"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from bench.data import rows
-from bench.pairs import ONE_ROW, Pair
+from bench.pairs import ONE_ROW, Pair, Side
 from bench.workshop import Case, Workshop, pair
 
 _AGGREGATE = "SELECT city, count(*) AS n, sum(amount) AS total, max(name) AS last FROM {} GROUP BY city"
@@ -65,6 +65,20 @@ def _sql_one_row(workshop: Workshop) -> Pair:
     return pair(lambda: _sql(raw, text), lambda: store.sql(text).to_arrow())
 
 
+def _sql_after_commit(workshop: Workshop) -> Pair:
+    """The store keeps a table open while nothing is committed to it; here something always is."""
+    raw, ours = workshop.twins(rows(workshop.sizes.rows), files=workshop.sizes.skip_files)
+    store, one = workshop.store(), rows(1)
+    text = f"SELECT id, name, amount FROM ours WHERE id = {workshop.sizes.rows // 2}"
+    return Pair(
+        Side(lambda: _sql(raw, text), lambda: write_deltalake(raw, one, mode="append")),
+        Side(
+            lambda: store.sql(text).to_arrow(),
+            lambda: write_deltalake(ours.location.uri, one, mode="append"),
+        ),
+    )
+
+
 def _sql(path: str, text: str) -> pa.Table:
     return _table(QueryBuilder().register("ours", DeltaTable(path)).execute(text))
 
@@ -81,4 +95,5 @@ READ_CASES = (
     Case("scan of one row by its id", _one_row, 101, ONE_ROW),
     Case("SQL aggregate", _sql_aggregate, 31),
     Case("SQL of one row by its id", _sql_one_row, 101, ONE_ROW),
+    Case("SQL of one row by its id, after a commit", _sql_after_commit, 51, ONE_ROW),
 )

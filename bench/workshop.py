@@ -38,6 +38,8 @@ class Sizes:
         young_rows: Rows of a small table that is served.
         edited_rows: Rows of the table that `sed -i` goes through: a gigabyte of CSV.
         calls: Small operations in a row.
+        checks: Checks of tokens in a row.
+        entries: Entries recorded in the audit log.
         pairs: Factor on the number of pairs of each case.
     """
 
@@ -51,6 +53,8 @@ class Sizes:
     young_rows: int = 10_000
     edited_rows: int = 17_000_000
     calls: int = 1_000
+    checks: int = 1_000
+    entries: int = 10_000
     pairs: float = 1.0
 
 
@@ -65,6 +69,8 @@ QUICK = Sizes(
     young_rows=500,
     edited_rows=5_000,
     calls=20,
+    checks=20,
+    entries=200,
     pairs=0.1,
 )
 

@@ -50,10 +50,13 @@ _PERMISSIONS_HEAD = f"""# Permissions
 
 {_NOTE}Who may do what. The local owner of the files, as whom in-process use without a sign-in acts, may do
 everything; nobody else may do what this table does not say. A right on a table is had by role (administrators have
-every right on the tables of users) or by a grant. The platform's own tables are read by superadmins only, and changed
-by the platform only. An administrator acts upon the accounts of users, a superadmin upon all.
+every right on the tables of users) or by a grant. The platform's own tables are read by administrators, without the
+columns that hold secrets, and changed by the platform only. An administrator acts upon the accounts of users, a
+superadmin upon all.
 
 Sensitive operations are in the audit log before they are done. Free ones do not count towards a subscription's limits.
+An API key may what its account may, and of that only what its scopes say: on tables up to the right that a scope gives,
+what only administrators may with the scope `admin`, and what is marked with "no API key" never.
 
 | Permission | Means | {" | ".join(Role)} | Not signed in | Right on the table | In the audit log | |
 |---|---|{"---|" * len(Role)}---|---|---|---|
@@ -193,7 +196,12 @@ def _is_group(cls: type[errors.LakehouseError]) -> bool:
 
 def _permission_row(permission: Permission, rule: Rule) -> str:
     actions = [rule.action, rule.failed] if rule.failed else [rule.action]
-    remarks = [text for flag, text in ((rule.is_sensitive, "sensitive"), (rule.is_free, "free")) if flag]
+    flags = (
+        (rule.is_sensitive, "sensitive"),
+        (rule.is_free, "free"),
+        (rule.is_for_people, "no API key"),
+    )
+    remarks = [text for flag, text in flags if flag]
     cells = [
         f"`{permission}`",
         rule.meaning,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,7 @@ def _leaves(cls: type[errors.LakehouseError]) -> Iterator[type[errors.LakehouseE
         yield from _leaves(child)
 
 
+@cache
 def _made() -> set[str]:
     """Return the names of all classes that the package makes or hands on as the class to raise."""
     names: set[str] = set()
@@ -31,6 +33,7 @@ def _made() -> set[str]:
     return names
 
 
+@cache
 def _raised_directly() -> set[str]:
     calls = (
         node.func

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,7 @@ OTHER_READERS = {
 }
 
 
+@cache
 def _attributes() -> set[str]:
     return {
         node.attr

@@ -59,6 +59,16 @@ def test_every_case_of_the_mount_is_measured_on_both_sides(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
+def test_every_case_of_identity_is_measured_on_both_sides(tmp_path: Path) -> None:
+    results = _bench("identity", "--dir", str(tmp_path))["results"]
+    names = " ".join(result["case"] for result in results)
+    for operation in ("token checks", "new tokens", "sign-in", "promised", "batches", "table", "HTTP scan"):
+        assert operation in names
+    assert all(result["raw"]["median_ms"] > 0 and result["ours"]["median_ms"] > 0 for result in results)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_limit_is_met_by_a_share_of_the_raw_time_or_by_the_time_itself() -> None:
     target = Target(ratio=1.5, overhead_ms=0, limit_ms=100)
     assert target.is_met(raw_ms=200, overhead_ms=99)

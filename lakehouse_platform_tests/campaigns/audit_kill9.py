@@ -15,7 +15,7 @@ from lakehouse_platform_tests.support.audit_crashing import AuditCrashRun
 
 # A check reads both tables whole, so it is made now and then only.
 _ROUNDS_BETWEEN_CHECKS = 20
-_MOST_WRITERS = 3
+_MOST_WRITERS = 4
 
 
 def main() -> int:

@@ -2,6 +2,8 @@
 
 * `python` blocks share one namespace; `sh run` blocks run under `sh -e` in the same directory.
 * A `text` block right after one of these is what it prints; `…` in it stands for anything.
+* On a page that says `<!-- Served: … -->` with an address, a server of `./lakehouse` answers there while it runs; its
+  real port stands in the code in place of the documented one.
 * Other blocks are not run. `sh` blocks without `run` are for what sets up the machine or does not end.
 """
 
@@ -13,11 +15,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_SERVED = re.compile(r"^<!-- Served: (http://(?:127\.0\.0\.1|localhost):\d+) -->$", re.MULTILINE)
 _RUNNABLE = ("python", "sh run")
 
 
@@ -63,8 +67,33 @@ def run_page(path: Path, directory: Path) -> int:
     Raises:
         AssertionError: A block printed something else than its page says.
     """
+    page = path.read_text(encoding="utf-8")
+    with _served(page, directory) as page:
+        return _run_blocks(path, page, directory)
+
+
+@contextlib.contextmanager
+def _served(page: str, directory: Path) -> Generator[str]:
+    """Give out the page with the address of a server, if it wants one."""
+    wanted = _SERVED.search(page)
+    if wanted is None:
+        yield page
+        return
+    # Here, not at the top: most pages need no server.
+    from lakehouse_platform.services.lakehouse import Lakehouse
+    from lakehouse_platform.settings import LakehouseConfig
+    from lakehouse_platform_tests.support.http_server import running
+
+    config = LakehouseConfig(base_path=str(directory / "lakehouse"), api_port=0)
+    with Lakehouse.open(config) as lakehouse:
+        lakehouse.init()
+        with running(lakehouse, config) as live:
+            yield page.replace(wanted[1], live.base_url)
+
+
+def _run_blocks(path: Path, page: str, directory: Path) -> int:
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    runnable = [block for block in blocks(path.read_text(encoding="utf-8")) if block.runs]
+    runnable = [block for block in blocks(page) if block.runs]
     for block in runnable:
         where = f"{path.name}:{block.line}"
         if block.info == "python":

@@ -10,13 +10,18 @@ from lakehouse_platform_tests.docs.snippets import blocks, matches, run_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-# What a test must not start: set-up of the machine, servers, mounts and work in them, long campaigns, tools of git.
+# What a test must not start: set-up of the machine, servers and what asks them, mounts and work in them, long
+# campaigns, tools of git.
 NOT_RUN = (
     "sh .ci/",
     "LAKEHOUSE_URI=",
     ".venv/bin/",
     "python -m bench",
     "python -m docs",
+    "lakehouse serve",
+    "lakehouse nfs serve",
+    "lakehouse login alice --server",
+    "lakehouse mount",
     "git ",
     "cd ",
     "sudo ",

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from lakehouse_platform.errors import StorageIoError, StoragePermissionError
-from lakehouse_platform.private_files import load_secret, private_directory, state_directory
+from lakehouse_platform.private_files import (
+    load_secret,
+    locked,
+    private_directory,
+    replace_private,
+    state_directory,
+)
 from lakehouse_platform_tests.support.s3_server import ROOT as PROJECT
 
 _MAKER = """
@@ -88,3 +94,27 @@ def test_processes_that_make_a_secret_at_once_all_get_the_same(tmp_path: Path) -
     found = {maker.communicate(timeout=60)[0] for maker in makers}
     assert len(found) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["secret"]
+
+
+def test_a_private_file_is_replaced_whole_and_stays_private(tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    path.write_text("others could read this")
+    path.chmod(0o644)
+    replace_private(path, b"one")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"one", 0o600)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_private_file_does_not_follow_a_link_that_somebody_has_put_there(tmp_path: Path) -> None:
+    (tmp_path / "kept.new").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageIoError):
+        replace_private(tmp_path / "kept", b"one")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_lock_is_held_against_other_processes_and_given_back(tmp_path: Path) -> None:
+    script = "import fcntl, sys; fcntl.flock(open(sys.argv[1], 'rb'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    take = [sys.executable, "-c", script, str(tmp_path / "lock")]
+    with locked(tmp_path / "lock"):
+        assert b"BlockingIOError" in subprocess.run(take, capture_output=True, check=False).stderr
+    assert subprocess.run(take, capture_output=True, check=False).returncode == 0
