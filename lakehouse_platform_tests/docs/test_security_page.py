@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 import pytest
@@ -17,8 +16,8 @@ NAMED = sorted(set(_NAMED.findall(_PAGE)))
 
 @pytest.mark.parametrize(("module", "name"), NAMED)
 def test_a_test_that_the_page_names_is_there(module: str, name: str) -> None:
-    tree = ast.parse((ROOT / "lakehouse_platform_tests" / module).read_text(encoding="utf-8"))
-    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    text = (ROOT / "lakehouse_platform_tests" / module).read_text(encoding="utf-8")
+    assert name in re.findall(r"^def (\w+)\(", text, re.MULTILINE)
 
 
 def test_every_attack_names_what_stops_it_and_a_test() -> None:

@@ -57,7 +57,7 @@ class Placement:
     """Where a segment's bytes are.
 
     Attributes:
-        unit: Number of the cache file; never used again for another one.
+        unit: Number of the cache file; in one process never used again for another one.
         at: Offset in it.
     """
 
@@ -131,6 +131,16 @@ class Sizes:
         with self._transaction():
             self._database.execute("UPDATE segments SET unit = NULL, at = NULL WHERE unit = ?", (unit,))
             self._database.execute("DELETE FROM units WHERE unit = ?", (unit,))
+
+    def forget_lost_places(self) -> None:
+        """Forget places in cache files that are gone: one evicted before its segments were recorded leaves such.
+
+        The next process may give the number of such a file to another one.
+        """
+        with self._transaction():
+            self._database.execute(
+                "UPDATE segments SET unit = NULL, at = NULL WHERE unit NOT IN (SELECT unit FROM units)"
+            )
 
     def units(self) -> list[tuple[int, str, int]]:
         """Return number, pack and used bytes of all cache files, oldest first."""

@@ -207,6 +207,7 @@ class Units:
 
     def _load(self) -> None:
         trusted = self._sizes.fact("boot", _boot_id()) and _BOOT_ID.exists()
+        self._sizes.forget_lost_places()
         for unit, pack, used in self._sizes.units():
             self._next = unit + 1
             path = self._path(unit, pack)
