@@ -154,6 +154,7 @@ def make_context(
         quota_bytes=options.spool_bytes,
         clocks=Clocks(times.now, times.now_ns),
         permits=visitors,
+        committed=lambda key: _expire(catalog, key),
     )
     return Context(
         key=state.key,
@@ -212,6 +213,12 @@ async def _view(catalog: Catalog, key: bytes) -> View | None:
         if error.status is Status.STALE:
             return None
         raise
+
+
+def _expire(catalog: Catalog, key: bytes) -> None:
+    served = catalog.known(key)
+    if served is not None:
+        served.expire()
 
 
 async def _close_tables(context: Context) -> None:

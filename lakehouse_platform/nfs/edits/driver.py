@@ -54,6 +54,7 @@ class Driver:
         clocks: Clocks | None = None,
         wakes_itself: bool = True,
         permits: Permits = OWNERS,
+        committed: Callable[[bytes], None] | None = None,
     ) -> None:
         """Prepare; `recover` goes on from what an earlier server left.
 
@@ -65,6 +66,7 @@ class Driver:
             clocks: The clocks.
             wakes_itself: Whether timers run by themselves; otherwise `run_due` is to be called.
             permits: As whom edits become commits, and whether they may.
+            committed: Takes the key of a view that was just changed: others are to see it at once.
         """
         self.rejected = rejected or Rejected(state / "rejected")
         self.spool = Spool(state / "spool", quota_bytes)
@@ -77,6 +79,7 @@ class Driver:
         self._gaps = Gaps()
         self._removals: set[bytes] = set()
         self._permits = permits
+        self._committed = committed or _told_to_nobody
         self._steps = Steps(self.spool, self.rejected, self._clocks.now_ns, permits)
         self._untold: list[Untold] = []
         self._writing_down = asyncio.Lock()
@@ -114,6 +117,7 @@ class Driver:
             client.edit, client.superseded_at = taken.edit, None
             self._start(self._thread(self.spool.prepare))
         if taken.published:
+            self._committed(client.view.key)
             client.state, client.before = Session(), []
         if taken.error is not None:
             await self._reject(client, taken.error, late=now + REFUSING_S, unstable=unstable)
@@ -177,6 +181,7 @@ class Driver:
         if isinstance(outcome, Failed):
             await self._failed(client, outcome)
             return
+        self._committed(client.view.key)
         client.before, client.read = [], None
         client.state = client.state.on_published(outcome.rest)
         if outcome.image is not None:
@@ -314,7 +319,9 @@ class Driver:
             if self._gaps.get(gap.view.key) is not gap or self._clocks.now() < gap.hole.due:
                 return
             if gap.hole.is_removed:
-                await self._owe(client, await self._thread(self._steps.delete_rows, gap))
+                untold = await self._thread(self._steps.delete_rows, gap)
+                self._committed(gap.view.key)
+                await self._owe(client, untold)
             await self._end_gap(gap.view.key)
 
     # ── Timers ────────────────────────────────────────────────────────────────────────────────────
@@ -360,3 +367,7 @@ class Driver:
         del self._clients[key]
         if client.edit is not None:
             self._start(self._thread(client.edit.drop))
+
+
+def _told_to_nobody(view_key: bytes) -> None:
+    del view_key

@@ -189,6 +189,7 @@ class Editor(Driver):
             async with self._order(view):
                 gap = self._gaps.get(view.key)
                 done = await self._thread(self._steps.replace, client, gap, content, self._clocks.now())
+                self._committed(view.key)
                 await self._end_gap(view.key)
             await self._let_go(client)
             if done.image is not None:

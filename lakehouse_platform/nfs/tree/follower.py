@@ -47,6 +47,7 @@ class Follower(Generic[_T]):
         self._is_local, self._now, self._gone = is_local, now, gone
         self._looked_at = self._used_at = self._started_at = _NEVER
         self._running: asyncio.Task[_T] | None = None
+        self._tasks: set[asyncio.Task[_T]] = set()
         self._poll: asyncio.Task[None] | None = None
 
     def known(self) -> _T | None:
@@ -87,24 +88,33 @@ class Follower(Generic[_T]):
                 raise NfsError(Status.JUKEBOX, error.message) from error
             return found
 
+    def expire(self) -> None:
+        """Believe no look that began before now: this server has just changed the table itself."""
+        self._looked_at, self._running = _NEVER, None
+
     async def close(self) -> None:
         """End what runs in the background."""
         if self._poll is not None:
             self._poll.cancel()
-        if self._running is not None:
-            await asyncio.wait({self._running})
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     def _start(self) -> asyncio.Task[_T]:
         if self._running is None:
             self._started_at = self._now()
             self._running = asyncio.create_task(asyncio.to_thread(self._refresh))
+            self._tasks.add(self._running)
             self._running.add_done_callback(self._ended)
         return self._running
 
     def _ended(self, task: asyncio.Task[_T]) -> None:
-        self._running = None
+        self._tasks.discard(task)
         # Who waits gets the error; a poll that fails is tried again.
-        if not task.cancelled() and task.exception() is None:
+        has_failed = task.cancelled() or task.exception() is not None
+        if task is not self._running:
+            return
+        self._running = None
+        if not has_failed:
             self._looked_at = self._now()
 
     def _is_late(self, now: float) -> bool:

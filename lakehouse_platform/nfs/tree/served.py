@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from threading import Lock
 from typing import TypeVar
 
 from lakehouse_platform.errors import TimestampOutOfRangeError
@@ -71,6 +72,7 @@ class ServedTable:
         self.is_system = False
         self.flights = Flights()
         self._opened: Pinned | None = None
+        self._opening = Lock()
         self._texts: OrderedDict[tuple[str, Kind, int], Text] = OrderedDict()
         self._moments: OrderedDict[tuple[str, int, int], int] = OrderedDict()
         self._old: OrderedDict[tuple[str, int, Form], TableImage] = OrderedDict()
@@ -88,6 +90,10 @@ class ServedTable:
             )
             for form in Form
         }
+
+    @property
+    def _followers(self) -> Sequence[Follower[Pinned] | Follower[TableImage]]:
+        return self.newest, *self.shown.values()
 
     @property
     def pinned(self) -> Pinned:
@@ -109,16 +115,23 @@ class ServedTable:
         return self.pinned.is_newest()
 
     def _open(self) -> Pinned:
-        known = self.images.pinned or self._opened
-        self._opened = known.newer() if known else Pinned.open(self.table)
-        return self._opened
+        # Two may look at once; the one that looked first must not have the last word.
+        with self._opening:
+            known = self.images.pinned or self._opened
+            self._opened = known.newer() if known else Pinned.open(self.table)
+            return self._opened
 
     def _is_fresh(self, form: Form, now: Callable[[], float]) -> bool:
         return self.images.is_fresh(now(), form)
 
+    def expire(self) -> None:
+        """Look anew before anything more is told: the server has just changed the table itself."""
+        for follower in self._followers:
+            follower.expire()
+
     async def close(self) -> None:
         """End what runs in the background."""
-        for follower in (self.newest, *self.shown.values()):
+        for follower in self._followers:
             await follower.close()
         await self.flights.settle()
 

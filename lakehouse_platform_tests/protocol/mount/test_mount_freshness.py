@@ -26,6 +26,33 @@ def test_a_commit_made_elsewhere_is_seen_within_a_second(
     assert client.getattr(handle).fileid == before.fileid
 
 
+@pytest.mark.parametrize("name", ["data.csv", "data.json"])
+def test_what_a_client_has_appended_and_closed_is_seen_by_the_next_look_of_another(
+    served: Served, client: NfsClient, view: bytes, name: str
+) -> None:
+    others = served.client()
+    shown = others.walk(f"people/data/{name}")
+    for number in range(20):
+        before = others.getattr(shown).size
+        client.write(view, client.getattr(view).size, b"%d,new,30\n" % (100 + number))
+        client.getattr(view)
+        assert others.getattr(shown).size > before
+
+
+def test_what_a_client_has_overwritten_and_closed_is_seen_by_the_next_look_of_another(
+    served: Served, client: NfsClient, view: bytes
+) -> None:
+    others = served.client()
+    shown = others.walk("people/data/data.csv")
+    for number in range(10):
+        text = b"id,name,age\n" + b"1,n1,30\n" * (number % 2) + b"2,n2,%d\n" % (40 + number)
+        others.getattr(shown)
+        client.truncate(view, 0)
+        client.write(view, 0, text)
+        client.getattr(view)
+        assert others.getattr(shown).size == len(text)
+
+
 def test_attributes_stay_the_same_while_nothing_changes(client: NfsClient, view: bytes) -> None:
     first = client.getattr(view)
     end = time.monotonic() + 0.2

@@ -90,6 +90,37 @@ def test_something_newer_is_noticed_after_a_twentieth_of_a_second(thing: Thing) 
     asyncio.run(ask())
 
 
+def test_what_the_server_has_changed_itself_is_looked_for_at_once(thing: Thing) -> None:
+    async def ask() -> None:
+        follower = thing.follower()
+        await follower.newest()
+        thing.newest = 2
+        follower.expire()
+        assert follower.known() is None
+        assert await follower.newest() == 2
+
+    asyncio.run(ask())
+
+
+def test_a_look_that_began_before_a_change_of_the_servers_own_is_not_believed(thing: Thing) -> None:
+    async def ask() -> None:
+        follower = thing.follower()
+        await follower.newest()
+        thing.clock += 0.06
+        thing.ready.clear()
+        begun = asyncio.create_task(follower.newest())
+        await asyncio.sleep(0)
+        follower.expire()
+        anew = asyncio.create_task(follower.newest())
+        await asyncio.sleep(0)
+        thing.ready.set()
+        await asyncio.gather(begun, anew)
+        await follower.close()
+        assert thing.refreshed == 3
+
+    asyncio.run(ask())
+
+
 def test_who_waits_too_long_gets_what_is_known_and_nobody_waits_again(thing: Thing) -> None:
     async def ask() -> None:
         follower = thing.follower()
