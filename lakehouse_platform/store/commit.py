@@ -32,6 +32,7 @@ from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.key_index import KeyIndex
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import LOG_DIRECTORY, commit_file, commit_info, list_log, read_commit
+from lakehouse_platform.store.newest import NewestTables
 
 COMMIT_ID = "lakehouse.commitId"
 # Back-off between two attempts: 8 writers on one table spread over about a second (research: p95 0.6 to 0.9 s).
@@ -119,12 +120,14 @@ class Committer:
         config: Retries and durability.
         origin: Stamped into every commit.
         once: The request that its one change is made for; None for any number of changes.
+        tables: Keeps the opened table from one change to the next.
     """
 
     location: Location
     config: LakehouseConfig
     origin: Origin
     once: Once | None = None
+    tables: NewestTables = field(default_factory=NewestTables, compare=False, repr=False)
 
     def commit(
         self,
@@ -135,7 +138,7 @@ class Committer:
         transaction: AppTransaction | None = None,
         silent: bool = False,
     ) -> Committed[_T]:
-        """Run `act` on a fresh handle and commit; `act` must make at most one commit.
+        """Run `act` on the newest version and commit; `act` must make at most one commit.
 
         Args:
             act: Receives the table and a stamp, which makes the properties that its one engine call must pass on.
@@ -149,20 +152,15 @@ class Committer:
             CommitOutcomeUnknownError: The storage failed, and whether the change landed could not be found out.
         """
         attempts = self.config.commit_retries + 1 if rerun else 1
-        transaction = transaction or (self.once.transaction if self.once else None)
+        stamped = transaction or (self.once.transaction if self.once else None)
         for attempt in range(attempts):
-            table = open_table(self.location)
-            if transaction and _already_landed(table, transaction):
-                return Committed(table.version(), None)
-            if guard is not None:
-                guard(table)
-            try:
-                return self._attempt(table, act, self._stamp(transaction), silent=silent)
-            except CommitConflictError:
-                if attempt + 1 == attempts:
-                    if transaction and _already_landed(landed := open_table(self.location), transaction):
-                        return Committed(landed.version(), None)
-                    raise
+            done = self._try(act, guard, stamped, silent=silent)
+            if isinstance(done, Committed):
+                return done
+            if attempt + 1 == attempts:
+                if stamped and _already_landed(landed := open_table(self.location), stamped):
+                    return Committed(landed.version(), None)
+                raise done
             _wait(attempt)
         raise AssertionError("a commit is attempted at least once")
 
@@ -202,6 +200,25 @@ class Committer:
             if version > before and commit_info(read_commit(self.location, version)).get(COMMIT_ID) == wanted:
                 return version
         return None
+
+    def _try(
+        self,
+        act: Callable[[DeltaTable, Stamp], _T],
+        guard: Callable[[DeltaTable], None] | None,
+        transaction: AppTransaction | None,
+        *,
+        silent: bool,
+    ) -> Committed[_T] | CommitConflictError:
+        """Attempt the change on the newest version; a conflict with another writer is returned."""
+        with self.tables.changing(self.location) as table:
+            if transaction and _already_landed(table, transaction):
+                return Committed(table.version(), None)
+            if guard is not None:
+                guard(table)
+            try:
+                return self._attempt(table, act, self._stamp(transaction), silent=silent)
+            except CommitConflictError as error:
+                return error
 
     def _stamp(self, transaction: AppTransaction | None) -> Stamp:
         metadata = self.once.metadata if self.once else {}

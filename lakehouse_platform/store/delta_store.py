@@ -92,7 +92,7 @@ class DeltaStore:
         Raises:
             InvalidNameError: No table can have this name.
         """
-        return Table(self.base.child(check_table_name(name)), self.config, self.origin)
+        return self._table(self.base.child(check_table_name(name)))
 
     def at(self, place: str | os.PathLike[str]) -> Table:
         """Return the table at any path or URI, without looking whether it exists.
@@ -100,7 +100,7 @@ class DeltaStore:
         Raises:
             InvalidNameError: The path cannot hold a table.
         """
-        return Table(Location.parse(place, self.config.plain_storage_options), self.config, self.origin)
+        return self._table(Location.parse(place, self.config.plain_storage_options))
 
     def create(
         self,
@@ -332,6 +332,9 @@ class DeltaStore:
     def vacuum(self, name: str, retention_hours: int | None = None, dry_run: bool = False) -> VacuumResult:
         """Delete a table's files that old versions alone need; see `optimize.vacuum`."""
         return self.table(name).vacuum(retention_hours, dry_run)
+
+    def _table(self, location: Location) -> Table:
+        return Table(location, self.config, self.origin, tables=self._newest)
 
     def _open_for_sql(self, name: str) -> DeltaTable:
         if not is_table_name(name):

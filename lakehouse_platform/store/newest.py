@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import logging
 from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias
@@ -13,10 +15,13 @@ from weakref import WeakValueDictionary
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from lakehouse_platform.errors import LakehouseError
 from lakehouse_platform.store.engine import open_table
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log_marks import LogMark
 
+# Each step makes the next a little slower: after 300 a commit takes as long as with a table opened anew (measured).
+_MOST_STEPS = 32
 # Each holds the list of its files: 33 MB for 100 000 files (measured).
 _MOST_TABLES = 32
 _log = logging.getLogger(__name__)
@@ -25,11 +30,19 @@ _Lent: TypeAlias = WeakValueDictionary[int, DeltaTable]  # by `id`: tables canno
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A version and its opened table; if it is not sure that they belong together, the table is for one use."""
+    """A version and its opened table.
+
+    Attributes:
+        mark: The version.
+        table: The opened table.
+        is_sure: Whether they surely belong together; otherwise the table is for one use.
+        steps: How often it went on to a newer version since it was opened.
+    """
 
     mark: LogMark
     table: DeltaTable
     is_sure: bool
+    steps: int = 0
 
 
 @dataclass(slots=True)
@@ -70,15 +83,30 @@ class NewestTables:
         with kept.lock:
             state = kept.state
             if state is None or not state.is_sure or not state.mark.is_newest():
-                kept.state = None  # until the table is known anew, whatever is raised meanwhile
-                state = kept.state = _followed(state, kept.lent) or _opened(state, location)
-                kept.lent = WeakValueDictionary()
-            if not state.is_sure:
-                return state.table
-            # The copy shares the engine's side of the table, and its life tells how long that is in use.
-            lent = copy.copy(state.table)
-            kept.lent[id(lent)] = lent
-            return lent
+                state = _renewed(kept, location)
+                kept.state, kept.lent = state, WeakValueDictionary()
+            return _lend(state, kept.lent) if state.is_sure else state.table
+
+    @contextmanager
+    def changing(self, location: Location) -> Generator[DeltaTable]:
+        """Lend the newest version of a table to one who commits on it at most once; nobody else holds it meanwhile.
+
+        Raises:
+            TableNotFoundError, NotADeltaTableError, UnsupportedFeatureError: See `engine.open_table`.
+        """
+        if not location.is_local:
+            yield open_table(location)
+            return
+        kept = self._known(location)
+        with kept.lock:
+            state = _to_change(kept, location)
+            kept.state, kept.lent = None, WeakValueDictionary()
+        lent = WeakValueDictionary[int, DeltaTable]()
+        yield _lend(state, lent)
+        after = _changed(state)
+        if after is not None:
+            with kept.lock:
+                kept.state, kept.lent = after, lent
 
     def _known(self, location: Location) -> _Kept:
         with self._lock:
@@ -89,9 +117,45 @@ class NewestTables:
             return kept
 
 
+def _lend(state: _State, lent: _Lent) -> DeltaTable:
+    """Return a copy: it shares the engine's side of the table, and its life tells how long that is in use."""
+    copied = copy.copy(state.table)
+    lent[id(copied)] = copied
+    return copied
+
+
+def _to_change(kept: _Kept, location: Location) -> _State:
+    state = kept.state
+    if state is None or not state.is_sure or kept.lent or not state.mark.is_newest():
+        return _renewed(kept, location)
+    return state if state.steps < _MOST_STEPS else _opened(state, location)
+
+
+def _renewed(kept: _Kept, location: Location) -> _State:
+    """Return the newest version; until it is known nothing is kept, whatever is raised meanwhile."""
+    state, kept.state = kept.state, None
+    return _followed(state, kept.lent) or _opened(state, location)
+
+
+def _changed(state: _State) -> _State | None:
+    """Return what a table is after a change; None if it is not sure that it is the newest version of the same one."""
+    if not state.is_sure:
+        return None
+    before, version = state.mark, state.table.version()
+    try:
+        mark = LogMark.of(before.location, version)
+        if not mark.is_newest() or not before.is_there():
+            return None
+    except LakehouseError as error:
+        # The change is made, and must not fail for what only makes the next one faster.
+        _log.debug("table %s will be opened anew: %s", before.location.name, error)
+        return None
+    return _State(mark, state.table, is_sure=True, steps=state.steps + version - before.version)
+
+
 def _followed(state: _State | None, lent: _Lent) -> _State | None:
     """Apply what was committed since to a table that nobody uses, which is a third of the work of opening it."""
-    if state is None or not state.is_sure or lent or not state.mark.is_there():
+    if state is None or not state.is_sure or state.steps >= _MOST_STEPS or lent or not state.mark.is_there():
         return None
     location = state.mark.location
     try:
@@ -100,8 +164,9 @@ def _followed(state: _State | None, lent: _Lent) -> _State | None:
         _log.debug("table %s is opened anew: %s", location.name, error)
         return None
     mark = LogMark.of(location, state.table.version())
+    steps = state.steps + mark.version - state.mark.version
     # Another table that took its place meanwhile has another commit of the version before.
-    return _State(mark, state.table, is_sure=True) if state.mark.is_there() else None
+    return _State(mark, state.table, is_sure=True, steps=steps) if state.mark.is_there() else None
 
 
 def _opened(before: _State | None, location: Location) -> _State:

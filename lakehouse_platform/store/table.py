@@ -1,9 +1,9 @@
-"""One table: every operation on it, each on a fresh handle, each change one commit."""
+"""One table: every operation on it, each on the newest version, each change one commit."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,7 @@ from lakehouse_platform.store.limits import sql_limits
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import list_log
 from lakehouse_platform.store.merge import MergeSource, is_unique, merge
+from lakehouse_platform.store.newest import NewestTables
 from lakehouse_platform.store.rows import RowsIn
 from lakehouse_platform.store.scan import Rows, scan, without
 from lakehouse_platform.store.skipping import measure_skipping
@@ -44,7 +45,7 @@ from lakehouse_platform.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A Delta table at one location. Holds no handle: every call opens the newest version.
+    """A Delta table at one location: every call works on the version that is the newest then.
 
     Attributes:
         location: Where it stands.
@@ -52,6 +53,7 @@ class Table:
         origin: Stamped into every commit.
         hidden: Columns that reading treats as if the table did not have them.
         request: The request that the next change is made for, at most once; None for any number of changes.
+        tables: Keeps the opened table from one change to the next.
     """
 
     location: Location
@@ -59,6 +61,7 @@ class Table:
     origin: Origin
     hidden: frozenset[str] = frozenset()
     request: Once | None = None
+    tables: NewestTables = field(default_factory=NewestTables, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -366,4 +369,4 @@ class Table:
 
     @property
     def _committer(self) -> Committer:
-        return Committer(self.location, self.config, self.origin, self.request)
+        return Committer(self.location, self.config, self.origin, self.request, self.tables)

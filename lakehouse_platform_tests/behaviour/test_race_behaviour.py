@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import nullcontext
-from typing import Any
+from contextlib import contextmanager, nullcontext
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from lakehouse_platform.errors import CommitConflictError, DuplicateKeyError
-from lakehouse_platform.store import commit
 from lakehouse_platform.store.delta_store import DeltaStore
+from lakehouse_platform.store.location import Location
+from lakehouse_platform.store.newest import NewestTables
 from lakehouse_platform_tests.support.tables import PEOPLE, ids, people, rows
 
 _Write = Callable[[DeltaStore], object]
@@ -108,17 +108,18 @@ def test_a_change_overtaken_by_a_compaction_neither_doubles_nor_revives_rows(
     # On one machine the second waits; on several it is taken back.
     taken_back = second in _COMPACTIONS and not filled.table("people").location.is_local
     filled.append("people", people(6))
-    opened = commit.open_table
+    changing = NewestTables.changing
     running: list[Future[object]] = []
 
-    def overtaken_once(*arguments: Any) -> DeltaTable:
-        table = opened(*arguments)
-        if not running:
-            running.append(somebody_else.submit(compaction, filled))
-            wait(running, timeout=2)  # ends only afterwards if it has to wait for us
-        return table
+    @contextmanager
+    def overtaken_once(tables: NewestTables, location: Location) -> Generator[DeltaTable]:
+        with changing(tables, location) as table:
+            if not running:
+                running.append(somebody_else.submit(compaction, filled))
+                wait(running, timeout=2)  # ends only afterwards if it has to wait for us
+            yield table
 
-    monkeypatch.setattr(commit, "open_table", overtaken_once)
+    monkeypatch.setattr(NewestTables, "changing", overtaken_once)
     refused = pytest.raises(CommitConflictError) if taken_back else nullcontext()
     with ThreadPoolExecutor(1) as somebody_else, refused:
         second(filled)
