@@ -63,7 +63,8 @@ class Caller:
     token: str | None = field(default=None, repr=False)
 
 
-def server_of(request: Request) -> Server:
+# FastAPI sends each dependency that is not `async` to a thread and back.
+async def server_of(request: Request) -> Server:
     """Return what the routes share."""
     server: Server = request.app.state.server
     return server
@@ -72,8 +73,12 @@ def server_of(request: Request) -> Server:
 ServerHere = Annotated[Server, Depends(server_of)]
 
 
-def nobody(request: Request, server: ServerHere) -> Caller:
+async def nobody(request: Request, server: ServerHere) -> Caller:
     """Return the caller of a route that needs no sign-in; a token is not even looked at."""
+    return _unknown(request, server)
+
+
+def _unknown(request: Request, server: Server) -> Caller:
     actor = replace(
         ANONYMOUS,
         ip_address=server.proxies.client_of(request.scope),
@@ -83,16 +88,24 @@ def nobody(request: Request, server: ServerHere) -> Caller:
     return _caller(request, actor)
 
 
-async def caller(
+async def sender(
     request: Request, server: ServerHere, _: Annotated[object, Security(bearer)] = None
 ) -> Caller:
+    """Return who sent a request with the token that was sent, which is not looked at yet.
+
+    Raises:
+        AuthenticationFailedError: What was sent is no token.
+    """
+    return replace(_unknown(request, server), token=_token(request))
+
+
+async def caller(unknown: Annotated[Caller, Depends(sender)], request: Request, server: ServerHere) -> Caller:
     """Return who sent a request; without a token nobody known did, who may do what is public.
 
     Raises:
         AuthenticationFailedError, TokenInvalidError, TokenExpiredError, AccountDisabledError: The token is refused.
     """
-    unknown = nobody(request, server)
-    token = _token(request)
+    token = unknown.token
     if token is None:
         return unknown
     actor = await server.lanes.checks.run(
@@ -106,6 +119,8 @@ async def caller(
 
 Anyone = Annotated[Caller, Depends(nobody)]
 """The caller of a route that needs no sign-in."""
+Sender = Annotated[Caller, Depends(sender)]
+"""The caller of a route that looks at the token by itself."""
 SignedIn = Annotated[Caller, Depends(caller)]
 """The caller of every other route; the gate decides what a caller without a token may."""
 

@@ -51,8 +51,8 @@ class Lanes:
     Attributes:
         checks: Tokens and keys: each well under a millisecond.
         passwords: Sign-ins, registrations and changes of passwords. The password hashes have a pool of their own with
-            36 places (`identity/passwords.py`): with more threads than that, what it has no place for is told so at
-            once.
+            at most 36 places (`identity/passwords.py`): with more threads than that, what it has no place for is told
+            so at once.
         rows: Rows that are read: each call makes one piece of an answer. Nearly all of a query's time may pass before
             its first piece.
         writes: Rows that are written, and maintenance; each may take all cores.

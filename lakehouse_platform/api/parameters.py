@@ -57,7 +57,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-def known_parameters(request: Request) -> None:
+async def known_parameters(request: Request) -> None:
     """Refuse query parameters that the route does not have, or that stand there twice.
 
     Raises:

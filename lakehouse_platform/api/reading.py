@@ -69,7 +69,7 @@ class Asked:
         return RowsAnswer(pieces, self.form, self.lane, headers=headers)
 
 
-def tables_of(caller: SignedIn, server: ServerHere) -> TableAccess:
+async def tables_of(caller: SignedIn, server: ServerHere) -> TableAccess:
     """Return the tables for who asks."""
     return server.lakehouse.tables.acting_as(caller.actor, caller.origin)
 
@@ -77,7 +77,7 @@ def tables_of(caller: SignedIn, server: ServerHere) -> TableAccess:
 Tables = Annotated[TableAccess, Depends(tables_of)]
 
 
-def _asked(request: Request, tables: Tables, server: ServerHere) -> Asked:
+async def _asked(request: Request, tables: Tables, server: ServerHere) -> Asked:
     if request.scope["http_version"] == "1.0":
         # Without chunks an answer that breaks off looks whole.
         raise refused(

@@ -104,6 +104,8 @@ class SignIns:
         Raises:
             InvalidCredentialsError, LoginThrottledError, RateLimitedError: See `login`.
         """
+        # Before anything is counted and taken back again: in a flood most end here.
+        self._passwords.require_place()
         with self._attempt(login, ip_address, now):
             user = self._users.by_login(login)
             if user is None or user.is_service:

@@ -27,7 +27,7 @@ _Limit = Annotated[int, Query(ge=1, le=10_000, description="Entries in the answe
 _Sequence = Annotated[int, Query(ge=0, le=2**63 - 1, description="`next` of the page before.")]
 
 
-def _conditions(
+async def _conditions(
     action: Annotated[ActionType | None, Query(description="Only this kind of action.")] = None,
     user_id: Annotated[Text | None, Query(description="Only of this user.")] = None,
     outcome: Annotated[Outcome | None, Query(description="Only those that ended so.")] = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field, StringConstraints
 
-from lakehouse_platform.api.actors import Anyone, Caller, ServerHere, SignedIn
+from lakehouse_platform.api.actors import Anyone, Caller, Sender, ServerHere, SignedIn
 from lakehouse_platform.api.heads import readable
 from lakehouse_platform.api.inputs import Body, Password, Text
 from lakehouse_platform.api.views import ClaimsView, EndedView, TokensView, UserView
@@ -82,7 +82,7 @@ async def refresh(body: Renewal, caller: Anyone, server: ServerHere) -> TokensVi
 
 
 @readable(router, "/verify", summary="What the access token says")
-async def verify(caller: SignedIn, server: ServerHere) -> ClaimsView:
+async def verify(caller: Sender, server: ServerHere) -> ClaimsView:
     """Check the access token of this request and return what it says."""
     claims = await server.lanes.checks.run(
         server.lakehouse.accounts.verify, _token(caller), ip_address=caller.actor.ip_address

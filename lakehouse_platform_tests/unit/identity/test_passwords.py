@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -146,6 +148,44 @@ def test_one_users_names_do_not_count_against_another(passwords: Passwords) -> N
     passwords.require_strong("zanzibarquux-velope", ["someone"])
 
 
+class Observed(Gate):
+    """Notes how the thread is scheduled in which each password is hashed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[int, int, int]] = []
+
+    def hash(self, password: str | bytes, *, salt: bytes | None = None) -> str:
+        thread = threading.get_native_id()
+        niceness, cores = os.getpriority(os.PRIO_PROCESS, thread), len(os.sched_getaffinity(0))
+        self.seen.append((os.sched_getscheduler(0), niceness, cores))
+        return super().hash(password, salt=salt)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux schedules each thread by itself")
+def test_passwords_stand_back_and_in_a_flood_take_only_what_is_left() -> None:
+    observed = Observed()
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    with Passwords(1, queue=2, hasher=observed) as small:
+        callers = [threading.Thread(target=small.hash, args=(GOOD,)) for _ in range(3)]
+        callers[0].start()
+        assert observed.entered.acquire(timeout=30)
+        for caller in callers[1:]:
+            caller.start()
+        assert _soon(lambda: _is_full(small))
+        observed.open.set()
+        for caller in callers:
+            caller.join(30)
+    cores = len(os.sched_getaffinity(0))
+    # The second has another one waiting behind it.
+    assert observed.seen == [
+        (os.SCHED_OTHER, 10, cores),
+        (os.SCHED_IDLE, own, -(-cores // 2)),
+        (os.SCHED_OTHER, 10, cores),
+    ]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+
+
 def test_a_flood_is_turned_away_and_the_queue_is_free_again_afterwards() -> None:
     gate = Gate()
     with Passwords(1, queue=2, hasher=gate) as small:
@@ -154,8 +194,7 @@ def test_a_flood_is_turned_away_and_the_queue_is_free_again_afterwards() -> None
         assert gate.entered.acquire(timeout=30)  # one in progress
         for caller in callers[1:]:
             caller.start()
-        # Two more wait for the thread. They have a place once they are in the queue of the pool.
-        assert _soon(lambda: small._pool._work_queue.qsize() == 2)
+        assert _soon(lambda: _is_full(small))  # two more wait for their turn
         with pytest.raises(RateLimitedError, match="try again") as caught:
             small.hash(GOOD)
         assert caught.value.retry_after > 0
@@ -163,6 +202,14 @@ def test_a_flood_is_turned_away_and_the_queue_is_free_again_afterwards() -> None
         for caller in callers:
             caller.join(30)
         assert small.hash(GOOD).startswith("$argon2id$")
+
+
+def _is_full(passwords: Passwords) -> bool:
+    try:
+        passwords.require_place()
+    except RateLimitedError:
+        return True
+    return False
 
 
 def _soon(happened: Callable[[], bool]) -> bool:
