@@ -126,9 +126,7 @@ def _canonical(value: Any) -> str | None:
 
 def _differing(location: Location, old: DeltaTable, new: DeltaTable) -> tuple[pa.Table, pa.Table]:
     if any(uses_column_mapping(table) or has_deletion_vectors(table) for table in (old, new)):
-        return scan(location, version=old.version()).to_arrow(), scan(
-            location, version=new.version()
-        ).to_arrow()
+        return scan(location, old).to_arrow(), scan(location, new).to_arrow()
     old_paths, new_paths = file_paths(old), file_paths(new)
     gone = [path for path in old_paths if path not in set(new_paths)]
     come = [path for path in new_paths if path not in set(old_paths)]

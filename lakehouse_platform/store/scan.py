@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from lakehouse_platform.errors import InvalidArgumentError, MissingDependencyError, SchemaMismatchError
 from lakehouse_platform.store.cast import plain_schema
-from lakehouse_platform.store.engine import open_table, translate, translated
+from lakehouse_platform.store.engine import translate, translated
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.predicates import parse_predicate, quote_identifier
 from lakehouse_platform.store.rough_statistics import source_of
@@ -103,32 +103,30 @@ class Rows:
 
 def scan(
     location: Location,
+    table: DeltaTable,
     *,
     columns: Sequence[str] | None = None,
     predicate: str | None = None,
     limit: int | None = None,
-    version: int | None = None,
     hidden: Collection[str] = (),
 ) -> Rows:
     """Return a table's rows at one version; the order of rows is not defined.
 
     Args:
         location: The table.
+        table: The version of it that is read.
         columns: Columns to return, in that order; None for all.
         predicate: Condition over any column; NULL counts as not fulfilled.
         limit: The most rows to return.
-        version: Version to read; None for the newest at the time of this call.
         hidden: Columns that are treated as if the table had none of these names.
 
     Raises:
         SchemaMismatchError: A column is unknown.
         InvalidArgumentError: The limit is negative, or more than can be counted.
         InvalidPredicateError: The predicate is not one whole condition over the table's columns.
-        TableNotFoundError, NotADeltaTableError, VersionNotFoundError: See `open_table`.
     """
     if limit is not None and not 0 <= limit <= _LARGEST_LIMIT:
         raise InvalidArgumentError(f"A limit of rows is 0 to {_LARGEST_LIMIT}: give another.")
-    table = open_table(location, version)
     every = without(arrow_schema(table), hidden)
     schema = _projected(every, columns, location.name)
     condition = parse_predicate(predicate, every) if predicate is not None else None

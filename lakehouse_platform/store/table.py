@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from lakehouse_platform.errors import NotADeltaTableError, TableNotFoundError
 from lakehouse_platform.model.origin import Origin
@@ -130,15 +131,15 @@ class Table:
 
     def info(self) -> TableInfo:
         """Return everything worth knowing about the newest version."""
-        return describe(self.location, open_table(self.location), self.hidden)
+        return describe(self.location, self._opened(), self.hidden)
 
     def version(self) -> int:
         """Return the newest version."""
-        return open_table(self.location).version()
+        return self._opened().version()
 
     def landed(self, app_id: str) -> tuple[int, int | None]:
         """Return the newest version, and the number of the application's last transaction in it, if it has any."""
-        table = open_table(self.location)
+        table = self._opened()
         return table.version(), table.transaction_version(app_id)
 
     def commit_info(self, version: int) -> Mapping[str, Any] | None:
@@ -147,31 +148,31 @@ class Table:
 
     def arrow_schema(self, version: int | None = None) -> pa.Schema:
         """Return the columns as an Arrow schema."""
-        return without(snapshot.arrow_schema(open_table(self.location, version)), self.hidden)
+        return without(snapshot.arrow_schema(self._opened(version)), self.hidden)
 
     def schema(self, version: int | None = None) -> Schema:
         """Return the columns in our type texts, with the declared primary key."""
-        table = open_table(self.location, version)
+        table = self._opened(version)
         return Schema.from_arrow(
             without(snapshot.arrow_schema(table), self.hidden), snapshot.primary_key(table)
         )
 
     def primary_key(self) -> tuple[str, ...]:
         """Return the declared primary key; empty if none is declared."""
-        return snapshot.primary_key(open_table(self.location))
+        return snapshot.primary_key(self._opened())
 
     def is_unique(self, columns: Sequence[str]) -> bool:
         """Tell whether every row has its own, non-NULL values in these columns."""
         with translated(self.location):
-            return is_unique(open_table(self.location), columns)
+            return is_unique(self._opened(), columns)
 
     def data_files(self) -> list[DataFile]:
         """Return the live data files, oldest first."""
-        return snapshot.data_files(open_table(self.location))
+        return snapshot.data_files(self._opened())
 
     def skipping(self, predicate: str | None = None) -> SkippingStats:
         """Return how many files and bytes the engine leaves unread for a predicate."""
-        return measure_skipping(self.location, open_table(self.location), predicate, self.hidden)
+        return measure_skipping(self.location, self._opened(), predicate, self.hidden)
 
     # ── Reading ───────────────────────────────────────────────────────────────────────────────────
 
@@ -183,13 +184,9 @@ class Table:
         version: int | None = None,
     ) -> Rows:
         """Return rows; see `scan.scan` for the arguments and errors."""
+        table = self._opened(version)
         return scan(
-            self.location,
-            columns=columns,
-            predicate=predicate,
-            limit=limit,
-            version=version,
-            hidden=self.hidden,
+            self.location, table, columns=columns, predicate=predicate, limit=limit, hidden=self.hidden
         )
 
     def query(self, predicate: str, version: int | None = None) -> Rows:
@@ -215,7 +212,7 @@ class Table:
         Raises:
             InvalidSqlError, SqlNotAllowedError, QueryLimitError: See `sql.run_sql`.
         """
-        table = open_table(self.location, version)
+        table = self._opened(version)
         limits = sql_limits(self.config, max_rows, timeout)
         return run_sql(text, {self.name: table, "data": table}, limits, hidden=lambda _: self.hidden)
 
@@ -366,6 +363,10 @@ class Table:
     def clean_up_log(self) -> int:
         """Delete log entries beyond the log retention; see `optimize.clean_up_log`."""
         return optimize.clean_up_log(self._committer)
+
+    def _opened(self, version: int | None = None) -> DeltaTable:
+        """Open the newest or another version to read from it."""
+        return self.tables.open(self.location) if version is None else open_table(self.location, version)
 
     @property
     def _committer(self) -> Committer:

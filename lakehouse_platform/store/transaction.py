@@ -199,8 +199,8 @@ class Transaction:
         self, columns: Sequence[str] | None = None, predicate: str | None = None, limit: int | None = None
     ) -> Rows:
         """Return rows as this transaction sees them; see `DeltaStore.scan`."""
-        self._open()
-        return scan(self._live().location, columns=columns, predicate=predicate, limit=limit)
+        copy = self._open()
+        return scan(self._live().location, copy, columns=columns, predicate=predicate, limit=limit)
 
     def query(self, predicate: str) -> Rows:
         """Return the rows that fulfil a predicate, as this transaction sees them."""
