@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator
 from urllib.parse import quote
 
 import httpx
@@ -11,6 +13,7 @@ import pytest
 from lakehouse_platform.errors import InvalidCredentialsError, InvalidNameError, UserExistsError
 from lakehouse_platform.model.actors import Role
 from lakehouse_platform_tests.security.conftest import HIDDEN, Fort
+from lakehouse_platform_tests.support.api_walk import Operation, Place
 from lakehouse_platform_tests.support.http_server import Person
 from lakehouse_platform_tests.support.people import PASSWORD
 
@@ -84,8 +87,11 @@ QUERIES = [
     "PREPARE p AS SELECT * FROM untouched",
     "SELECT " + "(" * 5_000 + "1" + ")" * 5_000,
     "SELECT " + "+".join(["1"] * 100_000),
-    "SELECT repeat('x', 2000000000)",
     "SELECT arrow_cast(1, 'Nonsense')",
+]
+# They take all the time that they are given.
+LONG_QUERIES = [
+    "SELECT repeat('x', 2000000000)",
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r",
 ]
 
@@ -96,34 +102,54 @@ def _quoted(text: str) -> str:
 
 # Each would end the sign-in of the one who walks.
 _ENDS_THE_WALK = {"/v1/auth/logout", "/v1/auth/logout-everywhere"}
+# Each answer is read from the whole audit log, which takes ten times as long as others.
+_READS_THE_LOG = ("GET /v1/audit", "GET /v1/billing")
+_SHARE_OF_THEM = 3
 
 
-@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
-def test_no_text_in_any_place_of_any_route_breaks_or_reaches_anything(fort: Fort, payload: str) -> None:
+def _places(fort: Fort, turn: int) -> Iterator[tuple[Operation, Place]]:
+    """Every place that takes text; of those that ask the audit log each has its turn with every third payload."""
+    # What may stand in a header is tried byte by byte in `test_headers.py`.
+    places = [(one, place) for one in fort.operations for place in one.places if place.kind != "header"]
+    for number, (operation, place) in enumerate(places):
+        is_its_turn = number % _SHARE_OF_THEM == turn % _SHARE_OF_THEM
+        if operation.path not in _ENDS_THE_WALK and (is_its_turn or not _reads_the_log(operation)):
+            yield operation, place
+
+
+def _reads_the_log(operation: Operation) -> bool:
+    return str(operation).startswith(_READS_THE_LOG)
+
+
+@pytest.mark.parametrize("turn", range(len(PAYLOADS)), ids=PAYLOADS.keys())
+def test_no_text_in_any_place_of_any_route_breaks_or_reaches_anything(fort: Fort, turn: int) -> None:
     boss, before, secrets = fort.people[Role.SUPERADMIN], fort.state(), fort.secrets()
     wrong: list[str] = []
-    for operation in fort.operations:
-        if operation.path in _ENDS_THE_WALK:
-            continue
-        for place in operation.places:
-            if place.kind == "header":
-                continue  # What may stand in a header is tried byte by byte in `test_headers.py`.
-            answer = operation.send(fort.live, boss, {place: payload})
-            is_refusal = answer.status_code >= 400
-            problems = {
-                "failed": answer.status_code >= 500,
-                "no problem": is_refusal and answer.headers["content-type"] != "application/problem+json",
-                "no id": "x-request-id" not in answer.headers,
-                "injected": "x-injected" in answer.headers,
-                "secret": "$argon2" in answer.text or any(secret in answer.text for secret in secrets),
-            }
-            wrong += [
-                f"{operation} {place}: {what} {answer.text[:200]}"
-                for what, is_so in problems.items()
-                if is_so
-            ]
+    for operation, place in _places(fort, turn):
+        answer = operation.send(fort.live, boss, {place: list(PAYLOADS.values())[turn]})
+        is_refusal = answer.status_code >= 400
+        problems = {
+            "failed": answer.status_code >= 500,
+            "no problem": is_refusal and answer.headers["content-type"] != "application/problem+json",
+            "no id": "x-request-id" not in answer.headers,
+            "injected": "x-injected" in answer.headers,
+            "secret": "$argon2" in answer.text or any(secret in answer.text for secret in secrets),
+        }
+        wrong += [
+            f"{operation} {place}: {what} {answer.text[:200]}" for what, is_so in problems.items() if is_so
+        ]
     assert wrong == []
     assert fort.state() == before
+
+
+def test_each_place_that_asks_the_audit_log_has_three_payloads_and_each_payload_each_kind_of_place(
+    fort: Fort,
+) -> None:
+    turns = [list(_places(fort, turn)) for turn in range(len(PAYLOADS))]
+    asked = Counter(at for places in turns for at in places if _reads_the_log(at[0]))
+    assert asked
+    assert min(asked.values()) >= len(PAYLOADS) // _SHARE_OF_THEM
+    assert all({place.kind for _, place in places} == {"path", "query", "body"} for places in turns)
 
 
 @pytest.mark.parametrize("payload", NO_NAMES.values(), ids=NO_NAMES.keys())
@@ -181,8 +207,12 @@ def test_a_condition_reaches_nothing_but_its_table(fort: Fort, role: Role, condi
     assert fort.live.get("/healthz").status_code == 200
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=lambda text: text[:40])
-def test_a_query_reaches_only_what_its_user_may_read(fort: Fort, query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [*((query, 5) for query in QUERIES), *((query, 1) for query in LONG_QUERIES)],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_query_reaches_only_what_its_user_may_read(fort: Fort, query: str, seconds: int) -> None:
     before = fort.state()
     for role in (Role.USER, Role.ADMIN):
         # Who may read more gets as little of what is secret.
@@ -190,7 +220,7 @@ def test_a_query_reaches_only_what_its_user_may_read(fort: Fort, query: str) -> 
             name in query for name in ("users", "sessions", "information_schema")
         ):
             continue
-        answer = fort.live.post("/v1/sql", fort.people[role], json={"query": query, "timeout": 5})
+        answer = fort.live.post("/v1/sql", fort.people[role], json={"query": query, "timeout": seconds})
         assert answer.status_code in {200, 403, 422}, answer.text
         assert fort.holds_no_secret(answer)
         if role is Role.USER:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from argon2 import PasswordHasher
 from click.testing import CliRunner, Result
 
 from lakehouse_platform.cli.main import cli
@@ -35,6 +37,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for variable in [name for name in os.environ if name.startswith("LAKEHOUSE_")]:
             patch.delenv(variable)
         patch.chdir(directory)
+        _hash_quickly(patch)
         for words in _set_up():
             result = CliRunner().invoke(cli, words, input=f"{PASSWORD}\n")
             assert result.exit_code == 0, (words, result.output, result.exception)
@@ -51,6 +54,7 @@ def workplace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     directory = tmp_path / "work"
     shutil.copytree(prepared, directory)
     monkeypatch.chdir(directory)
+    _hash_quickly(monkeypatch)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return directory
 
@@ -66,6 +70,12 @@ def run(workplace: Path) -> Run:
         return CliRunner(env=env).invoke(cli, list(words), input=stdin)
 
     return run_command
+
+
+def _hash_quickly(patch: pytest.MonkeyPatch) -> None:
+    """Let this process hash passwords with so little work that tests may sign in often."""
+    quick = partial(PasswordHasher, time_cost=1, memory_cost=8, parallelism=1)
+    patch.setattr("lakehouse_platform.identity.passwords.PasswordHasher", quick)
 
 
 def _set_up() -> list[list[str]]:

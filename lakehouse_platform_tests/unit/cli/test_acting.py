@@ -22,6 +22,8 @@ from lakehouse_platform_tests.unit.cli.running import PASSWORD, Run, document, e
 
 PROGRAM = [sys.executable, "-m", "lakehouse_platform"]
 TABLES = ("customers", "orders")
+# What a command may need, from the least to the most: beyond all rights on a table is the administrator's.
+LADDER = (*Right, None)
 
 
 @dataclass(frozen=True)
@@ -113,20 +115,27 @@ def may(holder: Right | None, needed: Right | None) -> bool:
     return holder is not None and needed is not None and holder.includes(needed)
 
 
+def steps_around(right: Right | None) -> list[Step]:
+    """Return the commands for which a right is just enough, and those for which it is just too little."""
+    next_one = LADDER[LADDER.index(right) + 1] if right else LADDER[0]
+    return [step for step in STEPS if step.right == next_one or (right and step.right == right)]
+
+
 @pytest.mark.parametrize("right", [None, *Right])
 def test_each_command_is_done_or_refused_by_right_and_is_in_the_audit_log(
     run: Run, workplace: Path, right: Right | None
 ) -> None:
     alice = sign_in(run, "alice", right)
+    before = versions(workplace)
     expected: list[tuple[str | None, ...]] = []
     counts: list[int | None] = []
-    for step in STEPS:
-        before = versions(workplace)
+    for step in steps_around(right):
         result = run(*step.words, "--json")
         if may(right, step.right):
             assert result.exit_code == ExitStatus.OK, (step, result.output)
             expected.append((step.action.value, step.table, "done", "cli"))
             counts.append(step.rows)
+            before = versions(workplace)
             continue
         assert (result.exit_code, error(result)["code"]) == (ExitStatus.DENIED, "permission_denied"), step
         assert "You may not" in error(result)["message"]
@@ -136,7 +145,13 @@ def test_each_command_is_done_or_refused_by_right_and_is_in_the_audit_log(
     found = entries(workplace, alice)
     assert [facts(one) for one in found] == expected
     assert [one.row_count for one in found] == counts
-    assert Path("out.csv").exists() == (right is not None)
+    assert Path("out.csv").exists() == (right is Right.READ)
+
+
+def test_each_command_is_tried_with_a_right_that_is_enough_and_with_one_that_is_not() -> None:
+    for step in STEPS:
+        tried = [may(right, step.right) for right in (None, *Right) if step in steps_around(right)]
+        assert set(tried) == ({True, False} if step.right else {False}), step
 
 
 def test_an_administrator_creates_and_drops(run: Run, workplace: Path) -> None:
@@ -228,7 +243,7 @@ def test_a_commit_carries_who_is_signed_in(run: Run, workplace: Path) -> None:
     assert (newest.actor, newest.door) == (alice, Door.CLI)
 
 
-# ── The owner of the files, in real processes ───────────────────────────────────────────────────
+# ── The owner of the files: in real processes where their end matters ───────────────────────────────
 
 
 def test_the_owners_commands_are_in_the_audit_log_too(workplace: Path) -> None:
@@ -261,8 +276,8 @@ def test_the_owners_query_changes_nothing_in_the_lakehouse(workplace: Path) -> N
     assert not list((workplace.parent / "state").rglob("*.sqlite"))
 
 
-def test_a_lakehouse_without_an_audit_log_gets_none(tmp_path: Path) -> None:
-    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+def test_a_lakehouse_without_an_audit_log_gets_none(run: Run, tmp_path: Path) -> None:
+    settings = {"LAKEHOUSE_BASE_PATH": str(tmp_path / "lakehouse"), "XDG_STATE_HOME": str(tmp_path / "none")}
     for words in [
         ("create", "notes", "--schema", "id:Int64"),
         ("insert", "notes", '{"id": 1}'),
@@ -272,9 +287,9 @@ def test_a_lakehouse_without_an_audit_log_gets_none(tmp_path: Path) -> None:
         ("maintain",),
         ("tables",),
     ]:
-        assert process(tmp_path, *words, **state).returncode == ExitStatus.OK, words
+        assert run(*words, env=settings).exit_code == ExitStatus.OK, words
     assert [path.name for path in (tmp_path / "lakehouse").iterdir()] == ["notes"]
-    assert not [path for path in (tmp_path / "state").rglob("*") if path.suffix in {".sqlite", ".journal"}]
+    assert not [path for path in (tmp_path / "none").rglob("*") if path.suffix in {".sqlite", ".journal"}]
 
 
 def test_a_query_whose_reader_leaves_is_in_the_audit_log(workplace: Path) -> None:
@@ -328,8 +343,8 @@ def test_a_right_does_not_outlive_its_table(run: Run, workplace: Path, who: str 
     assert "takes the rights of 1 users on it" in str(dropped.details)
 
 
-def test_what_cannot_be_written_down_is_not_done(workplace: Path) -> None:
-    assert process(workplace, "describe", "customers").returncode == ExitStatus.OK
+def test_what_cannot_be_written_down_is_not_done(run: Run, workplace: Path) -> None:
+    assert run("describe", "customers").exit_code == ExitStatus.OK
     (journal,) = (workplace.parent / "state").rglob("audit")
     shutil.rmtree(journal)
     journal.write_text("no directory")
@@ -343,15 +358,15 @@ def test_what_cannot_be_written_down_is_not_done(workplace: Path) -> None:
         ("query", "customers", "SELECT * FROM data"),
         ("describe", "customers"),
     ]:
-        done = process(workplace, *words)
-        assert (done.returncode, done.stdout) == (ExitStatus.IO, ""), words
+        done = run(*words)
+        assert (done.exit_code, done.stdout) == (ExitStatus.IO, ""), words
         assert str(journal) in done.stderr, words
     assert versions(workplace) == before
     assert not (workplace / "lakehouse" / "trips").exists()
 
 
 @pytest.mark.parametrize("name", ["grants", "audit_log", "users"])
-def test_the_owner_may_drop_the_platforms_own_tables(workplace: Path, name: str) -> None:
-    assert process(workplace, "drop", name, "--yes").returncode == ExitStatus.OK
+def test_the_owner_may_drop_the_platforms_own_tables(run: Run, workplace: Path, name: str) -> None:
+    assert run("drop", name, "--yes").exit_code == ExitStatus.OK
     assert not (workplace / "lakehouse" / name).exists()
-    assert process(workplace, "drop", "customers", "--yes").returncode == ExitStatus.OK
+    assert run("drop", "customers", "--yes").exit_code == ExitStatus.OK
