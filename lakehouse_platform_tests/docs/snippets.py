@@ -61,15 +61,20 @@ def _output(page: str, pair: list[re.Match[str]]) -> str | None:
     return pair[1][2]
 
 
-def run_page(path: Path, directory: Path) -> int:
-    """Run every runnable block of a page in a directory and return their number.
+def run_page(path: Path, directory: Path, programs: Path) -> int:
+    """Run every runnable block of a page and return their number.
+
+    Args:
+        path: The page.
+        directory: Where it is run.
+        programs: Where `lakehouse` is.
 
     Raises:
         AssertionError: A block printed something else than its page says.
     """
     page = path.read_text(encoding="utf-8")
     with _served(page, directory) as page:
-        return _run_blocks(path, page, directory)
+        return _run_blocks(path, page, directory, programs)
 
 
 @contextlib.contextmanager
@@ -91,7 +96,7 @@ def _served(page: str, directory: Path) -> Generator[str]:
             yield page.replace(wanted[1], live.base_url)
 
 
-def _run_blocks(path: Path, page: str, directory: Path) -> int:
+def _run_blocks(path: Path, page: str, directory: Path, programs: Path) -> int:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     runnable = [block for block in blocks(page) if block.runs]
     for block in runnable:
@@ -99,7 +104,7 @@ def _run_blocks(path: Path, page: str, directory: Path) -> int:
         if block.info == "python":
             printed = _run_python(block, where, namespace)
         else:
-            printed = _run_sh(block, where, directory)
+            printed = _run_sh(block, where, directory, programs)
         if block.output is not None:
             assert matches(printed, block.output), f"{where} printed:\n{printed}\ndocumented:\n{block.output}"
     return len(runnable)
@@ -123,8 +128,8 @@ def _run_python(block: Block, where: str, namespace: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-def _run_sh(block: Block, where: str, directory: Path) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+def _run_sh(block: Block, where: str, directory: Path, programs: Path) -> str:
+    path = os.pathsep.join(map(str, (programs, Path(sys.executable).parent, os.environ["PATH"])))
     done = subprocess.run(
         ["sh", "-e", "-c", block.code],
         cwd=directory,

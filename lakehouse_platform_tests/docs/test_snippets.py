@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lakehouse_platform_tests.docs.snippets import blocks, matches, run_page
+from lakehouse_platform_tests.support.warm_commands import warm_commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -32,10 +34,21 @@ NOT_RUN = (
 )
 
 
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Path]:
+    """Where `lakehouse` is."""
+    with warm_commands() as directory:
+        yield directory
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_a_page_run(
+    page: Path, tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run_page(page, tmp_path) == sum(block.runs for block in blocks(page.read_text(encoding="utf-8")))
+    assert run_page(page, tmp_path, programs) == sum(
+        block.runs for block in blocks(page.read_text(encoding="utf-8"))
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -59,9 +59,9 @@ def profile(request: pytest.FixtureRequest) -> str:
 def mounted(lake_mounted: MountedLake, guest: KernelGuest, profile: str) -> Callable[..., MountedTable]:
     """Make a table and return it as the guest sees it."""
 
-    def make(**arguments: Any) -> MountedTable:
+    def make(by: str = profile, **arguments: Any) -> MountedTable:
         table = lake_mounted.table(**arguments)
-        return MountedTable(table, guest, f"/mnt/{profile}/{table.name}/data", profile)
+        return MountedTable(table, guest, f"/mnt/{by}/{table.name}/data", by)
 
     return make
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from lakehouse_platform_tests.support.mounted_lake import ROWS, MountedTable
+from lakehouse_platform_tests.support.mounted_lake import ROWS, MountedTable, settled_versions
 
 DAVE = {"id": 4, "name": "Dave", "age": 28, "city": "Boston"}
 EVE = {"id": 5, "name": "Eve", "age": 41, "city": "Rome"}
@@ -45,28 +47,38 @@ README = (
     "cat data.csv > old.csv; grep -v Alice old.csv > temp.csv; sed -i s/Bob,25/Bob,31/ temp.csv; "
     "echo 4,Dave,28,Boston >> temp.csv; cat temp.csv > data.csv; rm old.csv temp.csv"
 )
-REWRITES = {
+COPIES = {
     "cat >": (f"{NEW}; cat /tmp/new.csv > data.csv", NEW_ROWS),
     "cp": (f"{NEW}; cp /tmp/new.csv data.csv", NEW_ROWS),
     "cp -p": (f"{NEW}; cp -p /tmp/new.csv data.csv", NEW_ROWS),
     "mv across file systems": (f"{NEW}; mv /tmp/new.csv data.csv", NEW_ROWS),
     "mv within the mount": (f"{NEW}; cp /tmp/new.csv t.csv; mv t.csv data.csv", NEW_ROWS),
+    "rsync": (f"{NEW}; rsync /tmp/new.csv data.csv", NEW_ROWS),
+    "rsync --inplace": (f"{NEW}; rsync --inplace /tmp/new.csv data.csv", NEW_ROWS),
+    "unlink and create": (f"{NEW}; rm data.csv; cat /tmp/new.csv > data.csv", NEW_ROWS),
+    "the README's example": (README, [{**BOB, "age": 31}, CHARLIE, DAVE]),
+    "slow writer": (
+        f'{NEW}; (while read -r l; do echo "$l"; sleep 0.05; done < /tmp/new.csv) > data.csv',
+        NEW_ROWS,
+    ),
+}
+EDITORS = {
     "sed -i": (f"sed -i {FIX} data.csv", FIXED),
     "sed -i, deletes": ("sed -i /Alice/d data.csv", [BOB, CHARLIE]),
     "perl -pi": (f"perl -pi -e {FIX} data.csv", FIXED),
-    "awk > t && mv": ("awk '!/Bob/' data.csv > t && mv t data.csv", [ALICE, CHARLIE]),
-    "grep -v > temp && cat temp >": (
-        "grep -v Bob data.csv > temp && cat temp > data.csv; rm temp",
-        [ALICE, CHARLIE],
-    ),
     "vim, backupcopy=yes": (f"{VIM} -c 'set backupcopy=yes' -c '%{FIX}' -c wq data.csv", FIXED),
     "vim, backupcopy=no": (f"{VIM} -c 'set backupcopy=no' -c '%{FIX}' -c wq data.csv", FIXED),
     "vim, backupcopy=auto": (f"{VIM} -c 'set backupcopy=auto' -c '%{FIX}' -c wq data.csv", FIXED),
     "vim with a backup": (f"{VIM} -c 'set backup backupcopy=no' -c '%{FIX}' -c wq data.csv", FIXED),
     "ed": (rf"printf '%%{FIX}\nw\nq\n' | ed -s data.csv", FIXED),
     "nano": (NANO, [DAVE, *ROWS]),
-    "rsync": (f"{NEW}; rsync /tmp/new.csv data.csv", NEW_ROWS),
-    "rsync --inplace": (f"{NEW}; rsync --inplace /tmp/new.csv data.csv", NEW_ROWS),
+}
+OTHERS = {
+    "awk > t && mv": ("awk '!/Bob/' data.csv > t && mv t data.csv", [ALICE, CHARLIE]),
+    "grep -v > temp && cat temp >": (
+        "grep -v Bob data.csv > temp && cat temp > data.csv; rm temp",
+        [ALICE, CHARLIE],
+    ),
     "dd conv=notrunc": (
         "printf 1,Alice,31,NYC | dd of=data.csv conv=notrunc bs=1 seek=17 status=none",
         FIXED,
@@ -74,36 +86,52 @@ REWRITES = {
     "truncate to two rows": ("truncate -s $(head -3 data.csv | wc -c) data.csv", [ALICE, BOB]),
     "python r+": (PYTHON.format("Alice,30", "Alice,31"), FIXED),
     "python r+, shorter": (PYTHON.format("2,Bob,25,SF\\n", ""), [ALICE, CHARLIE]),
-    "unlink and create": (f"{NEW}; rm data.csv; cat /tmp/new.csv > data.csv", NEW_ROWS),
     "rm": ("rm data.csv", []),
     "header alone": ("head -1 data.csv > /tmp/h; cat /tmp/h > data.csv", []),
-    "the README's example": (README, [{**BOB, "age": 31}, CHARLIE, DAVE]),
     "other header order": (
         "awk -F, -v OFS=, '{print $4,$1,$3,$2}' data.csv | sed s/30,Alice/31,Alice/ > /tmp/o; cp /tmp/o data.csv",
         FIXED,
     ),
-    "slow writer": (
-        f'{NEW}; (while read -r l; do echo "$l"; sleep 0.05; done < /tmp/new.csv) > data.csv',
-        NEW_ROWS,
-    ),
 }
-EDITS = {**APPENDS, **REWRITES}
+KINDS = {"appends": APPENDS, "copies": COPIES, "editors": EDITORS, "others": OTHERS}
+EDITS = {case: edit for kind in KINDS.values() for case, edit in kind.items()}
 # These are published after a quiet time: at their last close(2) they could still be the beginning of something else.
 WITHOUT_CLOSE_SIGNAL = {"rm", "header alone", "truncate to two rows", "slow writer", "no line end"}
 _LOOK = "echo == && cat data.csv"
 
 
-def check_edit(people: MountedTable, case: str) -> None:
-    """Make an edit: it is exactly one version, and the next command of the same script sees it."""
-    command, rows = EDITS[case]
-    seen_at_once = case not in WITHOUT_CLOSE_SIGNAL
+def check_edits(make: Callable[[], MountedTable], kind: str) -> None:
+    """Make edits: each is exactly one version, and the next command of the same script sees it."""
+    made = [_made(make(), case) for case in KINDS[kind]]
+    versions = settled_versions([(edit.people, edit.before) for edit in made])
+    for edit, version in zip(made, versions, strict=True):
+        _check(edit, version)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An edit that was made: where, at which version, and what came of the command."""
+
+    case: str
+    people: MountedTable
+    before: int
+    status: int
+    output: str
+
+
+def _made(people: MountedTable, case: str) -> _Made:
+    look = ":" if case in WITHOUT_CLOSE_SIGNAL else _LOOK
     before = people.table.version()
-    status, output = people.run(f"{command}\nstatus=$?; {_LOOK if seen_at_once else ':'}; exit $status")
-    after = people.settled_version(before)
-    if not seen_at_once:
-        output += people.run(_LOOK)[1]
-    assert (status, after, people.rows()) == (0, before + 1, sorted(rows, key=lambda row: row["id"])), output
-    assert output.rpartition("==\n")[2] == _csv(rows)
+    return _Made(case, people, before, *people.run(f"{EDITS[case][0]}\nstatus=$?; {look}; exit $status"))
+
+
+def _check(edit: _Made, version: int) -> None:
+    rows = sorted(EDITS[edit.case][1], key=lambda row: row["id"])
+    found = (edit.status, version, edit.people.rows())
+    assert found == (0, edit.before + 1, rows), (edit.case, edit.output)
+    seen_late = edit.case in WITHOUT_CLOSE_SIGNAL
+    output = edit.output + (edit.people.run(_LOOK)[1] if seen_late else "")
+    assert output.rpartition("==\n")[2] == _csv(EDITS[edit.case][1]), edit.case
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:

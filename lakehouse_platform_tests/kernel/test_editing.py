@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from lakehouse_platform_tests.kernel.edits import EDITS, FIX, check_edit
+from lakehouse_platform_tests.kernel.edits import FIX, KINDS, check_edits
 from lakehouse_platform_tests.support.mounted_lake import ROWS, MountedTable
 
 
-@pytest.mark.parametrize("case", EDITS)
-def test_an_edit_is_one_version_and_the_next_command_sees_it(people: MountedTable, case: str) -> None:
-    check_edit(people, case)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_edit_is_one_version_and_the_next_command_sees_it(
+    mounted: Callable[..., MountedTable], kind: str
+) -> None:
+    check_edits(mounted, kind)
 
 
 def test_reading_and_writing_back_the_same_bytes_is_no_version(people: MountedTable) -> None:
@@ -51,17 +53,19 @@ def test_a_big_append_is_one_version(people: MountedTable) -> None:
     assert people.ids() == [1, 2, 3, *range(10, 200_010)]
 
 
-def test_a_truncated_file_comes_back(people: MountedTable) -> None:
-    before = people.table.version()
-    assert people.run("truncate -s 0 data.csv")[0] == 0
-    assert people.rows() == ROWS
-    assert (
-        people.run("for i in $(seq 150); do [ -s data.csv ] && break; sleep 0.1; done; wc -l < data.csv")[
-            1
-        ].strip()
-        == "4"
-    )
-    assert people.table.version() == before
+@pytest.mark.parametrize("profile", ["sync"])  # the second table is edited in the other mount
+def test_a_truncated_file_comes_back(mounted: Callable[..., MountedTable]) -> None:
+    tables = [mounted(), mounted("bulk")]
+    before = [people.table.version() for people in tables]
+    for people in tables:
+        assert people.run("truncate -s 0 data.csv")[0] == 0
+        assert people.rows() == ROWS
+    for people in tables:
+        _, output = people.run(
+            "for i in $(seq 150); do [ -s data.csv ] && break; sleep 0.1; done; wc -l < data.csv"
+        )
+        assert output.strip() == "4", people.profile
+    assert [people.table.version() for people in tables] == before
 
 
 def test_the_last_edit_of_several_in_one_script_wins(people: MountedTable) -> None:
@@ -82,13 +86,13 @@ def test_every_copy_beside_the_table_is_an_ordinary_file(people: MountedTable) -
     assert people.rows() == ROWS
 
 
+@pytest.mark.parametrize("profile", ["sync"])  # the other mount is the one in bulk
 @pytest.mark.parametrize("key", [(), ("id",)])
 def test_two_mounts_appending_at_once_lose_nothing(
     mounted: Callable[..., MountedTable], key: tuple[str, ...]
 ) -> None:
     people = mounted(primary_key=key)
-    other = "/mnt/bulk" if people.profile == "sync" else "/mnt/sync"
-    there = f"{other}/{people.table.name}/data/data.csv"
+    there = f"/mnt/bulk/{people.table.name}/data/data.csv"
     loops = (
         "(for i in $(seq 101 140); do echo $i,a,1,x >> data.csv || exit 9; done) & "
         f"(for i in $(seq 201 240); do echo $i,b,1,x >> {there} || exit 9; done) & wait"

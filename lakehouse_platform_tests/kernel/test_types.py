@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from lakehouse_platform.model.schema import Field, Schema
 from lakehouse_platform.store.properties import ALLOW_MISSING_COLUMNS
-from lakehouse_platform_tests.support.mounted_lake import ROWS, MountedTable
+from lakehouse_platform_tests.support.mounted_lake import ROWS, MountedTable, settled_versions
 
 # A column of each type: its values in three rows, and how each is written in a file.
 COLUMNS: dict[str, tuple[str, list[Any], list[str]]] = {
@@ -68,11 +69,13 @@ def made(path: str, data: bytes) -> str:
     return f"echo {base64.b64encode(data).decode()} | busybox base64 -d > {path}"
 
 
-@pytest.fixture(params=KEYS)
-def wide(request: pytest.FixtureRequest, mounted: Callable[..., MountedTable]) -> MountedTable:
-    """A table with a full row and one that is NULL but for its key; without a key it has the full row twice."""
-    key = KEYS[request.param]
-    return mounted(schema=WIDE, primary_key=key, rows=[FULL, *([] if key else [FULL]), EMPTY])
+@pytest.fixture
+def wides(mounted: Callable[..., MountedTable]) -> list[MountedTable]:
+    """Tables with each key: a full row, twice where there is no key, and one that is NULL but for its key."""
+    return [
+        mounted(schema=WIDE, primary_key=key, rows=[FULL, *([] if key else [FULL]), EMPTY])
+        for key in KEYS.values()
+    ]
 
 
 def stored(table: MountedTable) -> list[dict[str, Any]]:
@@ -80,13 +83,27 @@ def stored(table: MountedTable) -> list[dict[str, Any]]:
     return sorted(table.table.scan().to_arrow().to_pylist(), key=repr)
 
 
-def expect(table: MountedTable, command: str, rows: list[dict[str, Any]], shown: bytes) -> None:
-    """Run a command: it is one version, and the table and the file hold what they should."""
-    before = table.table.version()
-    status, output = table.run(f"{command} && cat data.csv")
-    assert table.settled_version(before) == before + 1, output
-    assert (status, stored(table)) == (0, sorted(rows, key=repr)), output
-    assert output == shown.decode()
+@dataclass(frozen=True)
+class Change:
+    """A command, and what the table and the file hold after it."""
+
+    table: MountedTable
+    command: str
+    rows: list[dict[str, Any]]
+    shown: bytes
+
+
+def expect(*changes: Change) -> None:
+    """Run the command of each change in its table: each is one version, and table and file hold what they should."""
+    before = [(change.table, change.table.table.version()) for change in changes]
+    results = [change.table.run(f"{change.command} && cat data.csv") for change in changes]
+    versions = settled_versions(before)
+    for change, (table, above), (status, output), version in zip(
+        changes, before, results, versions, strict=True
+    ):
+        assert version == above + 1, (table.table.primary_key(), output)
+        assert (status, stored(table)) == (0, sorted(change.rows, key=repr)), output
+        assert output == change.shown.decode()
 
 
 def full_rows(wide: MountedTable) -> int:
@@ -94,54 +111,62 @@ def full_rows(wide: MountedTable) -> int:
     return stored(wide).count(FULL)
 
 
-def test_a_row_is_appended(wide: MountedTable) -> None:
+def test_a_row_is_appended(wides: list[MountedTable]) -> None:
     line = csv(fields(2)).decode().removesuffix("\n")
-    times = full_rows(wide)
     expect(
-        wide,
-        f"echo '{line}' >> data.csv",
-        [FULL] * times + [EMPTY, LAST],
-        csv(COLUMNS, *[fields(0)] * times, fields(1), fields(2)),
+        *(
+            Change(
+                wide,
+                f"echo '{line}' >> data.csv",
+                [FULL] * times + [EMPTY, LAST],
+                csv(COLUMNS, *[fields(0)] * times, fields(1), fields(2)),
+            )
+            for wide, times in zip(wides, map(full_rows, wides), strict=True)
+        )
     )
 
 
-def test_one_row_is_changed_in_place(wide: MountedTable) -> None:
+def test_one_row_is_changed_in_place(wides: list[MountedTable]) -> None:
     keys = {"id": "2", "part": "b"}
     line = csv(fields(2, **keys)).decode().removesuffix("\n").replace("&", r"\&")
-    times = full_rows(wide)
     expect(
-        wide,
-        f"sed -i 's|^2,b,.*|{line}|' data.csv",
-        [FULL] * times + [{**LAST, "id": 2, "part": "b"}],
-        csv(COLUMNS, *[fields(0)] * times, fields(2, **keys)),
+        *(
+            Change(
+                wide,
+                f"sed -i 's|^2,b,.*|{line}|' data.csv",
+                [FULL] * times + [{**LAST, "id": 2, "part": "b"}],
+                csv(COLUMNS, *[fields(0)] * times, fields(2, **keys)),
+            )
+            for wide, times in zip(wides, map(full_rows, wides), strict=True)
+        )
     )
 
 
 def test_one_of_two_equal_rows_is_changed(mounted: Callable[..., MountedTable]) -> None:
     table = mounted(schema=WIDE, rows=[FULL, FULL, EMPTY])
-    expect(
+    change = Change(
         table,
         "awk '/^1,a,/ && n++ {sub(/^1,a,-128,/, \"1,a,-1,\")} {print}' data.csv > t && mv t data.csv",
         [FULL, {**FULL, "i8": -1}, EMPTY],
         csv(COLUMNS, fields(0), fields(0, i8="-1"), fields(1)),
     )
+    expect(change)
 
 
-def test_the_whole_file_is_replaced(wide: MountedTable) -> None:
+def test_the_whole_file_is_replaced(wides: list[MountedTable]) -> None:
     lines = [COLUMNS, fields(0, i8="5", text='""'), fields(2)]
-    expect(
-        wide,
-        f"{made('/tmp/new.csv', csv(*lines))}; cp /tmp/new.csv data.csv",
-        [{**FULL, "i8": 5, "text": ""}, LAST],
-        csv(*lines),
-    )
+    command = f"{made('/tmp/new.csv', csv(*lines))}; cp /tmp/new.csv data.csv"
+    expect(*(Change(wide, command, [{**FULL, "i8": 5, "text": ""}, LAST], csv(*lines)) for wide in wides))
 
 
-def test_columns_come_in_any_order(wide: MountedTable) -> None:
-    times = full_rows(wide)
+def test_columns_come_in_any_order(wides: list[MountedTable]) -> None:
+    expect(*(_turned(wide, full_rows(wide)) for wide in wides))
+
+
+def _turned(wide: MountedTable, times: int) -> Change:
     rows = [*[fields(0)] * times, fields(1, i8="7"), fields(2)]
     turned = csv(*(list(line)[::-1] for line in [list(COLUMNS), *rows]))
-    expect(
+    return Change(
         wide,
         f"{made('/tmp/new.csv', turned)}; cp /tmp/new.csv data.csv",
         [FULL] * times + [{**EMPTY, "i8": 7}, LAST],
@@ -175,10 +200,10 @@ def test_a_column_that_may_not_be_null_is_never_left_out(mounted: Callable[..., 
 def test_null_and_the_empty_text_are_told_apart(mounted: Callable[..., MountedTable]) -> None:
     table = mounted(schema=Schema([Field("id", "Int64"), Field("name", "String")]), rows=[])
     null, empty = {"id": 1, "name": None}, {"id": 2, "name": ""}
-    expect(table, r"printf '1,\n2,\"\"\n' >> data.csv", [null, empty], b'id,name\n1,\n2,""\n')
+    expect(Change(table, r"printf '1,\n2,\"\"\n' >> data.csv", [null, empty], b'id,name\n1,\n2,""\n'))
     turned = [{"id": 1, "name": ""}, {"id": 2, "name": None}]
     swap = "sed -i -e 's/^1,$/1,\"\"/' -e 's/^2,\"\"$/2,/' data.csv"
-    expect(table, swap, turned, b'id,name\n1,""\n2,\n')
+    expect(Change(table, swap, turned, b'id,name\n1,""\n2,\n'))
 
 
 def test_rows_of_several_lines_are_edited(mounted: Callable[..., MountedTable]) -> None:
@@ -186,10 +211,11 @@ def test_rows_of_several_lines_are_edited(mounted: Callable[..., MountedTable]) 
     first, second = {"id": 1, "text": "a\n2,b\n"}, {"id": 2, "text": '"\n"'}
     lines = b'1,"a\n2,b\n"\n2,"""\n"""\n'
     append = f"{made('/tmp/more', lines)}; cat /tmp/more >> data.csv"
-    expect(table, append, [first, second], b"id,text\n" + lines)
-    expect(
+    expect(Change(table, append, [first, second], b"id,text\n" + lines))
+    change = Change(
         table,
         "sed -i 's/^2,b$/2,c/' data.csv",
         [{"id": 1, "text": "a\n2,c\n"}, second],
         b"id,text\n" + lines.replace(b"2,b", b"2,c"),
     )
+    expect(change)

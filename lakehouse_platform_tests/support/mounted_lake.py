@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,13 +121,21 @@ class MountedTable:
 
     def settled_version(self, above: int, within_s: float = 8.0) -> int:
         """Return the version once it is above a number and nothing more follows; the number itself if none comes."""
-        deadline = time.monotonic() + within_s
-        while self.table.version() <= above and time.monotonic() < deadline:
-            time.sleep(0.05)
-        version = self.table.version()
-        if version > above:
-            time.sleep(0.6)  # a second commit for the same edit would come after the quiet time
-        return self.table.version()
+        return settled_versions([(self, above)], within_s)[0]
+
+
+def settled_versions(tables: Sequence[tuple[MountedTable, int]], within_s: float = 8.0) -> list[int]:
+    """Return the versions of tables, once each is above its number and nothing more follows."""
+
+    def landed() -> Iterator[bool]:
+        return (mounted.table.version() > above for mounted, above in tables)
+
+    deadline = time.monotonic() + within_s
+    while not all(landed()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if any(landed()):
+        time.sleep(0.6)  # a second commit for the same edit would come after the quiet time
+    return [mounted.table.version() for mounted, _ in tables]
 
 
 class MountedLake:
