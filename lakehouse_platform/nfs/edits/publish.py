@@ -18,7 +18,6 @@ from lakehouse_platform.nfs.edits.permits import Tell, untold
 from lakehouse_platform.nfs.edits.rows import RowSplitter
 from lakehouse_platform.nfs.edits.view import View
 from lakehouse_platform.nfs.tree.image import Image
-from lakehouse_platform.store.engine import open_table
 from lakehouse_platform.text.csv_edit import parse_lines
 
 # Between a look at the newest version and the commit, others commit; so often in a row is a table under siege.
@@ -51,11 +50,6 @@ def publish(view: View, publication: Publication, image: Image, tell: Tell = unt
         return _rewrite(view, publication, _as_base(base, image), tell)
     except (InvalidRowsError, ConstraintViolationError) as error:
         raise explained(error, new, image, allow_missing=publication.allow_missing) from error
-
-
-def landed_sequence(view: View, app_id: str) -> int:
-    """Return the number of the last commit that an edit has made, 0 if none."""
-    return open_table(view.table.location).transaction_version(app_id) or 0
 
 
 def _is_append(base: Content, new: Content) -> bool:

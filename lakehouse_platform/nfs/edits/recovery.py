@@ -11,7 +11,7 @@ from lakehouse_platform.errors import InfrastructureError, LakehouseError
 from lakehouse_platform.nfs.content import Buffer
 from lakehouse_platform.nfs.edits.edit import Edit
 from lakehouse_platform.nfs.edits.gaps import Gap
-from lakehouse_platform.nfs.edits.publish import landed_sequence
+from lakehouse_platform.nfs.edits.landing import landed_sequence
 from lakehouse_platform.nfs.edits.rejected import Refusal, Rejected
 from lakehouse_platform.nfs.edits.session import Hole, Shape
 from lakehouse_platform.nfs.edits.spool import Record, RecordKind, Spool, SpoolLog

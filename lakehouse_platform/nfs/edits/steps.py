@@ -21,8 +21,9 @@ from lakehouse_platform.nfs.edits.client import CACHED_S, Client
 from lakehouse_platform.nfs.edits.draft import chunks, equal_until, shared_until
 from lakehouse_platform.nfs.edits.edit import Edit, Publication, allows_missing
 from lakehouse_platform.nfs.edits.gaps import Gap
+from lakehouse_platform.nfs.edits.landing import landed_sequence, resolve
 from lakehouse_platform.nfs.edits.permits import OWNERS, Commit, Permits, Tell
-from lakehouse_platform.nfs.edits.publish import landed_sequence, publish
+from lakehouse_platform.nfs.edits.publish import publish
 from lakehouse_platform.nfs.edits.rejected import Refusal, Rejected
 from lakehouse_platform.nfs.edits.session import Hole, Shape
 from lakehouse_platform.nfs.edits.spool import RecordKind, Spool
@@ -148,8 +149,11 @@ class Steps:
     def _written(
         self, client: Client, offset: int, data: memoryview, now: float, stable: bool
     ) -> Taken | None:
-        published = _resolve(client)
-        edit = client.edit if client.is_open and not published else self._opened(client, offset, data, now)
+        landed = resolve(client)
+        # The beginning of a row that is left of what has landed is in the same draft.
+        goes_on = client.is_open and (landed is None or landed.rest is not None)
+        published = landed is not None
+        edit = client.edit if goes_on else self._opened(client, offset, data, now)
         if edit is None:
             return None
         try:
@@ -157,7 +161,7 @@ class Steps:
         except LakehouseError as error:
             return Taken(edit, error=error, published=published)
         except NfsError as error:
-            if client.is_open and not published:
+            if goes_on:
                 # Half a file must not be published.
                 return Taken(edit, error=error)
             if edit is not client.edit:
@@ -170,7 +174,7 @@ class Steps:
         Raises:
             NfsError: INVAL, NOSPC; nothing changed.
         """
-        published = _resolve(client)
+        published = resolve(client) is not None
         # What overwrites a file was made from what was read; opening it told its size only by the way.
         before = client.ghost if size else client.unread_edit(now)
         known = client.edit if client.is_open else before
@@ -243,13 +247,14 @@ class Steps:
         assert edit is not None  # noqa: S101 - a session that is open has one
         is_append = client.state.is_append
         try:
-            if not _resolve(client):
+            landed = resolve(client)
+            if landed is None:
                 stop = edit.rows_end if whole_rows else edit.draft.size
                 commit, untold = self._commit(client, edit.publication(stop), edit.image)
                 rest = edit.published(commit.version)
             else:
-                untold = self.write_down(Commit(client.mount, client.view, edit.version or 0))
-                rest = None
+                untold = self.write_down(Commit(client.mount, client.view, landed.version))
+                rest = landed.rest
         except (InfrastructureError, CommitOutcomeUnknownError, AuditError, NfsError) as error:
             return Failed(error, may_pass=True)
         except LakehouseError as error:
@@ -453,27 +458,6 @@ def _shows(image: Image, edit: Edit) -> bool:
     if image.schema != old.schema or shared_until(old, base, 0, old.size) != old.size:
         return False
     return equal_until(image, base, old.size, base.size) == base.size
-
-
-def _resolve(client: Client) -> bool:
-    """Find out whether an attempt whose outcome is not known has landed; tell whether it has.
-
-    Raises:
-        NfsError: JUKEBOX: the storage does not answer.
-    """
-    edit = client.edit
-    if edit is None or edit.attempt is None:
-        return False
-    try:
-        landed = landed_sequence(client.view, edit.app_id) > edit.sequence
-        version = client.view.table.version() if landed else 0
-    except LakehouseError as error:
-        raise NfsError(Status.JUKEBOX, str(error)) from error
-    if not landed:
-        edit.not_published()
-        return False
-    edit.published(version)
-    return True
 
 
 def _cut(edit: Edit, size: int, published: bool) -> Taken:

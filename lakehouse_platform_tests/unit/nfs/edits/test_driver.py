@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from lakehouse_platform.nfs.edits.permits import OwnersPermits, Tell, untold
 from lakehouse_platform.nfs.edits.view import View
+from lakehouse_platform.store import commit
 from lakehouse_platform_tests.support.byte_image import ByteContent
 from lakehouse_platform_tests.support.editing import PEOPLE_FILE, Bench, Running
 
@@ -95,6 +102,71 @@ def test_rows_that_were_deleted_are_not_said_to_remain_though_the_storage_failed
         AwayAfter.bring_back(run)
         assert run.rows() == []
         assert run.last_error() == "No edit was refused.\n"
+
+    tell(story)
+
+
+class DiskFailsOnce(OwnersPermits):
+    """The disk does not confirm the first commit, which has landed."""
+
+    has_failed = False
+
+    def publish(self, mount: bytes, view: View, act: Callable[[Tell], int]) -> int:
+        del mount
+        if self.has_failed:
+            return act(untold)
+        self.has_failed = True
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(commit, "_fsync", _fail)
+            return act(untold)
+
+
+def _fail(_: Path) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.fixture
+def unsure(bench: Bench) -> Bench:
+    """A server that does not know at first whether a commit has landed."""
+    durable = bench.table.config.model_copy(update={"durability": "fsync"})
+    bench.table, bench.permits = replace(bench.table, config=durable), DiskFailsOnce()
+    return bench
+
+
+@pytest.mark.usefixtures("unsure")
+@pytest.mark.parametrize("seconds", [0.0, 5.0])
+def test_a_row_goes_on_though_the_outcome_of_those_before_it_was_not_known(
+    tell: Callable[[Story], None], seconds: float
+) -> None:
+    async def story(run: Running) -> None:
+        before, client = run.version, run.mount()
+        await client.read()
+        await client.append(_ROW + b"5,n5", pages=False)
+        await run.wait(0.5)
+        assert run.version == before + 1
+        assert run.shown() == PEOPLE_FILE + _ROW
+        await run.wait(seconds)
+        await client.append(b",35\n", pages=False)
+        await client.getattr()
+        assert run.version == before + 2
+        assert run.shown() == PEOPLE_FILE + _ROW + b"5,n5,35\n"
+        assert run.rejected() == []
+
+    tell(story)
+
+
+@pytest.mark.usefixtures("unsure")
+def test_half_a_row_is_kept_aside_though_the_outcome_of_those_before_it_was_not_known(
+    tell: Callable[[Story], None],
+) -> None:
+    async def story(run: Running) -> None:
+        client = run.mount()
+        await client.read()
+        await client.append(_ROW + b"5,n5", pages=False)
+        for _ in range(4):
+            await run.wait(5.0)
+        assert run.shown() == PEOPLE_FILE + _ROW
+        assert run.rejected() == [b"5,n5"]
 
     tell(story)
 
