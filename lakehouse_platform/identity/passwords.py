@@ -13,6 +13,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -193,8 +194,10 @@ def _apart(act: Callable[[], _T], *, is_flood: bool) -> _T:
     done = Future[_T]()
 
     def work() -> None:
-        _step_back(is_flood=is_flood)
         try:
+            # Where it may not (some containers forbid it), passwords are checked all the same.
+            with suppress(OSError):
+                _step_back(is_flood=is_flood)
             done.set_result(act())
         except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
             done.set_exception(error)

@@ -211,10 +211,11 @@ class Committer:
     ) -> Committed[_T] | CommitConflictError:
         """Attempt the change on the newest version; a conflict with another writer is returned."""
         with self.tables.changing(self.location) as table:
-            if transaction and _already_landed(table, transaction):
-                return Committed(table.version(), None)
-            if guard is not None:
-                guard(table)
+            with translated(self.location):
+                if transaction and _already_landed(table, transaction):
+                    return Committed(table.version(), None)
+                if guard is not None:
+                    guard(table)
             try:
                 return self._attempt(table, act, self._stamp(transaction), silent=silent)
             except CommitConflictError as error:

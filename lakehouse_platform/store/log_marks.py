@@ -14,7 +14,7 @@ from lakehouse_platform.store.engine import translated
 from lakehouse_platform.store.location import Location
 from lakehouse_platform.store.log import LOG_DIRECTORY, commit_file
 
-_Identity: TypeAlias = tuple[object, ...]
+Identity: TypeAlias = tuple[object, ...]
 _BEGINNING = 64 * 1024  # bytes
 _LOG = "log"
 
@@ -31,7 +31,7 @@ class LogMark:
 
     location: Location
     version: int
-    identity: _Identity = field(repr=False)
+    identity: Identity = field(repr=False)
     _watched: tuple[str, str] = field(repr=False)
 
     @classmethod
@@ -71,14 +71,24 @@ class LogMark:
         return LogMark.of(self.location, self.version).identity == self.identity
 
 
-def _log_identity(location: Location) -> _Identity:
+def last_checkpoint(location: Location) -> Identity:
+    """Return what changes when a local table gets another newest checkpoint.
+
+    Raises:
+        LakehouseError: The storage cannot be reached.
+    """
+    with translated(location):
+        return _stat(f"{location.uri}/{LOG_DIRECTORY}/_last_checkpoint")
+
+
+def _log_identity(location: Location) -> Identity:
     if location.is_local:
         path = location.path / LOG_DIRECTORY
         return (_LOG, path.stat().st_ino) if path.is_dir() else ()
     return (_LOG,)
 
 
-def _looked_up(location: Location, paths: Sequence[str]) -> list[_Identity]:
+def _looked_up(location: Location, paths: Sequence[str]) -> list[Identity]:
     """Return the identity of each of these files; an empty one for those that are not there."""
     if location.is_local:
         return [_stat(path) for path in paths]
@@ -86,7 +96,7 @@ def _looked_up(location: Location, paths: Sequence[str]) -> list[_Identity]:
     return [_stored(filesystem, info) for info in filesystem.get_file_info(list(paths))]
 
 
-def _stored(filesystem: pafs.FileSystem, info: pafs.FileInfo) -> _Identity:
+def _stored(filesystem: pafs.FileSystem, info: pafs.FileInfo) -> Identity:
     if info.type == pafs.FileType.NotFound:
         return ()
     # Object stores tell seconds, and a table dropped and made anew within one often has a first commit of the same
@@ -98,7 +108,7 @@ def _stored(filesystem: pafs.FileSystem, info: pafs.FileInfo) -> _Identity:
         return ()
 
 
-def _stat(path: str) -> _Identity:
+def _stat(path: str) -> Identity:
     try:
         status = os.stat(path)  # noqa: PTH116 - a Path costs more than the call itself, asked for each GETATTR
     except (FileNotFoundError, NotADirectoryError):

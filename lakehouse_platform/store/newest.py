@@ -7,18 +7,17 @@ import logging
 from collections import OrderedDict
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
 from lakehouse_platform.errors import LakehouseError
-from lakehouse_platform.store.engine import open_table
+from lakehouse_platform.store.engine import open_table, translated
 from lakehouse_platform.store.location import Location
-from lakehouse_platform.store.log_marks import LogMark
+from lakehouse_platform.store.log_marks import Identity, LogMark, last_checkpoint
 
 # Each step makes the next a little slower: after 300 a commit takes as long as with a table opened anew (measured).
 _MOST_STEPS = 32
@@ -36,13 +35,28 @@ class _State:
         mark: The version.
         table: The opened table.
         is_sure: Whether they surely belong together; otherwise the table is for one use.
+        checkpoint: The table's newest checkpoint when it was opened.
         steps: How often it went on to a newer version since it was opened.
     """
 
     mark: LogMark
     table: DeltaTable
     is_sure: bool
+    checkpoint: Identity
     steps: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all log entries are there of which it may still have to read some.
+
+        Entries are cleaned up only behind a checkpoint, and what is opened anew begins there.
+        """
+        return self.is_sure and last_checkpoint(self.mark.location) == self.checkpoint
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether it can be lent as it is."""
+        return self.is_whole and self.mark.is_newest()
 
 
 @dataclass(slots=True)
@@ -71,6 +85,10 @@ class NewestTables:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
 
+    def __reduce__(self) -> tuple[type[NewestTables], tuple[()]]:
+        """Let what is sent to another process, or copied, begin with nothing kept."""
+        return NewestTables, ()
+
     def open(self, location: Location) -> DeltaTable:
         """Return the newest version of a table, to be read from alone: others may hold the same one.
 
@@ -82,7 +100,7 @@ class NewestTables:
         kept = self._known(location)
         with kept.lock:
             state = kept.state
-            if state is None or not state.is_sure or not state.mark.is_newest():
+            if state is None or not state.is_newest:
                 state = _renewed(kept, location)
                 kept.state, kept.lent = state, WeakValueDictionary()
             return _lend(state, kept.lent) if state.is_sure else state.table
@@ -126,7 +144,7 @@ def _lend(state: _State, lent: _Lent) -> DeltaTable:
 
 def _to_change(kept: _Kept, location: Location) -> _State:
     state = kept.state
-    if state is None or not state.is_sure or kept.lent or not state.mark.is_newest():
+    if state is None or kept.lent or not state.is_newest:
         return _renewed(kept, location)
     return state if state.steps < _MOST_STEPS else _opened(state, location)
 
@@ -150,28 +168,31 @@ def _changed(state: _State) -> _State | None:
         # The change is made, and must not fail for what only makes the next one faster.
         _log.debug("table %s will be opened anew: %s", before.location.name, error)
         return None
-    return _State(mark, state.table, is_sure=True, steps=state.steps + version - before.version)
+    return replace(state, mark=mark, steps=state.steps + version - before.version)
 
 
 def _followed(state: _State | None, lent: _Lent) -> _State | None:
     """Apply what was committed since to a table that nobody uses, which is a third of the work of opening it."""
-    if state is None or not state.is_sure or state.steps >= _MOST_STEPS or lent or not state.mark.is_there():
+    if state is None or lent or state.steps >= _MOST_STEPS:
+        return None
+    if not state.is_whole or not state.mark.is_there():
         return None
     location = state.mark.location
     try:
-        state.table.update_incremental()
-    except DeltaError as error:
+        with translated(location):
+            state.table.update_incremental()
+    except LakehouseError as error:
         _log.debug("table %s is opened anew: %s", location.name, error)
         return None
     mark = LogMark.of(location, state.table.version())
     steps = state.steps + mark.version - state.mark.version
     # Another table that took its place meanwhile has another commit of the version before.
-    return _State(mark, state.table, is_sure=True, steps=steps) if state.mark.is_there() else None
+    return replace(state, mark=mark, steps=steps) if state.mark.is_there() else None
 
 
 def _opened(before: _State | None, location: Location) -> _State:
     """Open a table anew; it is surely of its mark if a commit is the same one before and after."""
     witness = before.mark if before and before.mark.is_there() else LogMark.of(location, 0)
-    table = open_table(location)
+    checkpoint, table = last_checkpoint(location), open_table(location)
     mark = LogMark.of(location, table.version())
-    return _State(mark, table, is_sure=witness.is_of_file and witness.is_there())
+    return _State(mark, table, is_sure=witness.is_of_file and witness.is_there(), checkpoint=checkpoint)

@@ -43,6 +43,8 @@ PYTHON = (
     """python3 -c 'f=open("data.csv","r+"); t=f.read(); f.seek(0); f.write(t.replace("{}","{}")); """
     """f.truncate(); f.close()'"""
 )
+# For Bash's own wait: `sleep` is a program, which an emulated machine may take long to start.
+WAIT = "busybox mkfifo /tmp/q$$; exec 9<>/tmp/q$$; rm /tmp/q$$"
 README = (
     "cat data.csv > old.csv; grep -v Alice old.csv > temp.csv; sed -i s/Bob,25/Bob,31/ temp.csv; "
     "echo 4,Dave,28,Boston >> temp.csv; cat temp.csv > data.csv; rm old.csv temp.csv"
@@ -58,7 +60,7 @@ COPIES = {
     "unlink and create": (f"{NEW}; rm data.csv; cat /tmp/new.csv > data.csv", NEW_ROWS),
     "the README's example": (README, [{**BOB, "age": 31}, CHARLIE, DAVE]),
     "slow writer": (
-        f'{NEW}; (while read -r l; do echo "$l"; sleep 0.05; done < /tmp/new.csv) > data.csv',
+        f'{NEW}; {WAIT}; (while read -r l; do echo "$l"; read -t 0.05 -u 9 || :; done < /tmp/new.csv) > data.csv',
         NEW_ROWS,
     ),
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from argon2 import PasswordHasher, Type, extract_parameters
@@ -184,6 +186,22 @@ def test_passwords_stand_back_and_in_a_flood_take_only_what_is_left() -> None:
         (os.SCHED_OTHER, 10, cores),
     ]
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux schedules each thread by itself")
+@pytest.mark.parametrize("call", ["setpriority", "sched_setscheduler", "sched_setaffinity"])
+def test_passwords_are_checked_where_the_system_lets_no_thread_stand_back(
+    monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def forbidden(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, call, forbidden)
+    with Passwords(1, queue=8, hasher=PasswordHasher.from_parameters(CHEAPEST)) as made:
+        stored = made.hash(GOOD)
+        with ThreadPoolExecutor(8) as callers:
+            checks = [callers.submit(made.verify, stored, GOOD) for _ in range(8)]
+            assert all(check.result(30).ok for check in checks)
 
 
 def test_a_flood_is_turned_away_and_the_queue_is_free_again_afterwards() -> None:

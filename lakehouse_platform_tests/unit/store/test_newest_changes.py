@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import os
+import pickle
+import resource
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -136,6 +141,56 @@ def test_a_change_of_a_table_that_took_the_place_of_another_is_a_change_of_that(
         store.append("people", people(number))
     table.append(people(9))
     assert ids(store, "people") == [7, 8, 9]
+
+
+@contextmanager
+def no_file_can_be_opened() -> Generator[None]:
+    """Take all descriptors that this process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = os.open(os.devnull, os.O_RDONLY)
+    taken = [first]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first + 50, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("name", ["append", "delete", "delete all"])
+def test_a_failing_look_at_the_log_is_told_as_if_the_table_were_opened_anew(table: Table, name: str) -> None:
+    table.append(people(3))
+    open_table(table.location).delete("id = 3")
+    codes: list[str] = []
+    for one in (table, kept(table)[0]):
+        with no_file_can_be_opened(), pytest.raises(LakehouseError) as caught:
+            CHANGES[name](one)
+        codes.append(caught.value.code)
+    assert codes[0] == codes[1]
+
+
+def test_a_version_of_which_only_the_checkpoint_is_left_is_not_overlooked(table: Table) -> None:
+    table.append(people(3))
+    other = open_table(table.location)
+    other.delete("id = 3")
+    other.create_checkpoint()
+    (table.location.path / commit_file(3)).unlink()
+    assert table.version() == open_table(table.location).version() == 3
+    with pytest.raises(LakehouseError):
+        table.append(people(4))
+    assert open_table(table.location).version() == 3
+
+
+def test_a_copy_of_a_table_for_another_process_keeps_nothing(store: DeltaStore, table: Table) -> None:
+    table.append(people(3))
+    for copied in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
+        assert copied == table
+        copied.append(people(4))
+    assert ids(store, "people") == [1, 2, 3, 4, 4]
 
 
 def test_threads_that_change_one_table_lose_nothing(store: DeltaStore, table: Table) -> None:
