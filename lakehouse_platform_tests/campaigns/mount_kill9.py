@@ -80,15 +80,20 @@ def _start_load(
     for name, script, table in (("append", _APPENDER, appended), ("overwrite", _OVERWRITER, overwritten)):
         text = script.format(directory=f"{_AT}/{table.name}/data")
         guest.run(f"setsid bash -c {_quoted(text)} > /tmp/{name}-load.log 2>&1 &")
+    for made in ("appended", "overwritten"):
+        assert _appears(guest, f"/tmp/{made}"), f"nothing was ever {made}"
+
+
+def _appears(guest: KernelGuest, path: str) -> bool:
+    return (
+        guest.run(f"for i in $(seq 1200); do [ -e {path} ] && exit 0; sleep 0.1; done; exit 1", 180)[0] == 0
+    )
 
 
 def _stop_load(guest: KernelGuest) -> None:
     guest.run("touch /tmp/stop")
     for name in ("appender", "overwriter"):
-        status, _ = guest.run(
-            f"for i in $(seq 1200); do [ -e /tmp/{name}-done ] && exit 0; sleep 0.1; done; exit 1", 180
-        )
-        assert status == 0, f"the {name} hangs: the client did not carry on"
+        assert _appears(guest, f"/tmp/{name}-done"), f"the {name} hangs: the client did not carry on"
     time.sleep(3)  # longer than any quiet time: what waits is published
 
 
