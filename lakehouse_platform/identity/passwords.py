@@ -211,7 +211,7 @@ def _step_back(*, is_flood: bool) -> None:
 
     Who signs in alone gets some of each core, even beside a query that takes all. In a flood passwords get only what is
     left, of half of the cores: a thread that wakes up then never waits for one. Without that 99 of 100 checks of tokens
-    took up to 17 ms on two cores, with it up to 4 (measured by `campaigns.login_flood`).
+    took up to 17 ms on two cores, with it up to 4.2 (measured by `campaigns.login_flood`).
     """
     # Only Linux gives each thread a priority of its own, which the threads of Argon2 take over (sched(7)).
     if sys.platform != "linux":
